@@ -167,9 +167,7 @@ class JobCancelled(TaskQError):
     `job_id` and `reason` are None where they are not known.
     """
 
-    def __init__(
-        self, *args: object, job_id: str | None = None, reason: str | None = None
-    ) -> None:
+    def __init__(self, *args: object, job_id: str | None = None, reason: str | None = None) -> None:
         super().__init__(*args)
         self.job_id = job_id
         self.reason = reason
@@ -191,9 +189,7 @@ class EnqueueFailed(TaskQError):
         rest: the calls that were not (or not surely); safe to send again within 10 s.
     """
 
-    def __init__(
-        self, *args: object, jobs: Sequence[Any] = (), rest: Sequence[Any] = ()
-    ) -> None:
+    def __init__(self, *args: object, jobs: Sequence[Any] = (), rest: Sequence[Any] = ()) -> None:
         super().__init__(*args)
         self.jobs = list(jobs)
         self.rest = list(rest)
