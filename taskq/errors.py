@@ -43,9 +43,7 @@ class InvalidTransition(TaskQError):
     `from_state` and `to_state` name the states where they are known, else None.
     """
 
-    def __init__(
-        self, *args: object, from_state: str | None = None, to_state: str | None = None
-    ) -> None:
+    def __init__(self, *args: object, from_state: str | None = None, to_state: str | None = None) -> None:
         super().__init__(*args)
         self.from_state = from_state
         self.to_state = to_state
@@ -59,11 +57,11 @@ class BadRecord(TaskQError):
 
 
 class LeaseLost(TaskQError):
-    """This worker no longer holds the job's lease; nothing was changed."""
+    """The job's lease is no longer held by this worker; nothing was changed."""
 
 
 class LeadershipLost(TaskQError):
-    """This node is no longer the leader; nothing was changed."""
+    """Another node may lead by now; nothing was changed."""
 
 
 class LockLost(TaskQError):
@@ -207,7 +205,7 @@ class ServerFull(TaskQError):
 
 
 class ServerUnsupported(TaskQError):
-    """This server can't run taskq: it needs Redis 6.2 or newer, or Valkey, with scripts allowed."""
+    """The server can't run taskq: it needs Redis 6.2 or newer, or Valkey, with scripts allowed."""
 
 
 # --- words for messages -------------------------------------------------------

@@ -31,11 +31,7 @@ ALSO = {
 
 
 def every_error() -> list[type[TaskQError]]:
-    return [
-        value
-        for value in vars(errors).values()
-        if isinstance(value, type) and issubclass(value, TaskQError)
-    ]
+    return [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, TaskQError)]
 
 
 def test_the_list_is_complete() -> None:
@@ -51,7 +47,7 @@ def test_says_its_docstring_by_default(kind: type[TaskQError]) -> None:
     assert str(kind("words of the caller")) == "words of the caller"
 
 
-@pytest.mark.parametrize(("name", "parent"), ALSO.items())
+@pytest.mark.parametrize("name, parent", ALSO.items())
 def test_is_also_what_python_calls_it(name: str, parent: type[Exception]) -> None:
     assert issubclass(getattr(errors, name), parent)
 
@@ -60,7 +56,7 @@ def test_is_also_what_python_calls_it(name: str, parent: type[Exception]) -> Non
 def test_survives_a_pickle(kind: type[TaskQError]) -> None:
     # Users' process pools and pytest-xdist send errors between processes.
     error = kind("as it was")
-    again = pickle.loads(pickle.dumps(error))
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
     assert type(again) is kind
     assert str(again) == "as it was"
     assert vars(again) == vars(error)
@@ -75,9 +71,7 @@ def test_a_subclass_without_words_has_its_parents() -> None:
 
 def test_without_docstrings_the_name_must_do() -> None:
     code = "from taskq.errors import JobNotFound; print(JobNotFound())"
-    said = subprocess.run(
-        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True
-    )
+    said = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "JobNotFound"
 
 
