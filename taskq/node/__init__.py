@@ -1,0 +1,5 @@
+"""The node: the process that `taskq worker APP` starts, and the workers it supervises.
+
+The node spawns workers, renews their leases, returns what a dead one held and runs the slow loops of the queues it
+serves. It never imports user code: what it knows of APP, its first worker told it in its hello.
+"""

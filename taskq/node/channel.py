@@ -1,0 +1,203 @@
+"""The words a node and a worker say to each other: JSON, one line each, over a socketpair.
+
+    node → worker   start     first of all: what to serve, and how
+                    lost      the lease of this id and epoch is gone: stop the code, say nothing to Redis about it
+                    cancel    somebody asked for this job's cancellation: stop it, then say so
+                    force     the same, and without waiting for the code's consent
+                    drain     claim no more; let jobs run for grace_ms, then stop and release them; say drained; exit 0
+                    stop      the same with no grace at all, also in the middle of a drain
+    worker → node   hello     APP is loaded: its settings, queues and tasks. The node answers nothing
+                    ready     from now on it claims
+                    drained   nothing is left in its hands, it exits 0 next and must not be replaced: after drain or
+                              stop, and in a burst as soon as its queues have nothing available, running or due
+                    failed    APP can't be loaded, with the text to show. Before the node's first hello it ends the node
+                    recycle   replace me (slots written off, say): it claims no more; the node starts another and sends
+                              drain
+
+A verdict names id and epoch, never a slot, so one that comes late is known to be late. A side that reads the end of the
+stream knows the other is gone. An unknown op or field is ignored: node and worker may differ by a version for a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import socket
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+LINE_BYTES = 16 * 1024 * 1024  # a hello with every task of a large program
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the worker is told before anything else. Durations in ms. `queues` empty: all that APP names, and `default`.
+    `flags`: settings given on the command line, as `settings.resolve` takes them. `log`: as `taskq.log` takes it.
+    """
+
+    op: ClassVar[str] = "start"
+    app: str
+    worker: str
+    node: str
+    queues: list[str] = field(default_factory=list)
+    concurrency: int = 100
+    threads: int = 16
+    grace_ms: int = 25_000
+    burst: bool = False
+    flags: dict[str, str] = field(default_factory=dict)
+    log: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """lost, cancel or force, about one id and epoch."""
+
+    op: Literal["lost", "cancel", "force"]
+    id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Finish within `grace_ms`, release the rest, exit."""
+
+    op: ClassVar[str] = "drain"
+    grace_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop and release everything now, exit."""
+
+    op: ClassVar[str] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What the worker knows of APP. `settings`: `Settings` as a plain dict. `queues`: those it serves, best first.
+    `tasks`: name → {"queue", "executor", "backoff": spec text}. `version`: of taskq.
+    """
+
+    op: ClassVar[str] = "hello"
+    settings: dict[str, Any]
+    queues: list[str]
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker claims from now on."""
+
+    op: ClassVar[str] = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Nothing is left in its hands; it exits 0 and is not replaced."""
+
+    op: ClassVar[str] = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """APP can't be loaded: `error` is the text for the user, in one or several lines."""
+
+    op: ClassVar[str] = "failed"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """The worker asks for its own replacement, for `reason`."""
+
+    op: ClassVar[str] = "recycle"
+    reason: str
+
+
+ToWorker = Start | Verdict | Drain | Stop
+ToNode = Hello | Ready | Drained | Failed | Recycle
+Message = ToWorker | ToNode
+
+_KINDS: dict[str, type[Message]] = {
+    kind.op: kind for kind in (Start, Drain, Stop, Hello, Ready, Drained, Failed, Recycle)
+}
+_KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
+
+
+def encode(message: Message) -> bytes:
+    """The line that stands for `message`, with its newline."""
+    fields = {"op": message.op} | {f.name: getattr(message, f.name) for f in dataclasses.fields(message)}
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message | None:
+    """The message of a line; None for an unknown op. Fields this version doesn't know are dropped."""
+    given = json.loads(line)
+    kind = _KINDS.get(given.get("op", ""))
+    if kind is None:
+        return None
+    known = {f.name for f in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in given.items() if name in known})
+
+
+class Channel:
+    """One end of the socketpair, on an event loop. `send` never blocks; `receive` waits for the next message."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, end: socket.socket) -> Channel:
+        """Take over a connected socket (it is closed with the channel)."""
+        end.settimeout(0)
+        reader, writer = await asyncio.open_unix_connection(sock=end, limit=LINE_BYTES)
+        writer.transport.set_write_buffer_limits(0)  # so that flush waits for the last byte
+        return cls(reader, writer)
+
+    def send(self, message: Message) -> None:
+        """Queue a message; what can't be delivered because the other side is gone is dropped."""
+        if not self._writer.is_closing():
+            self._writer.write(encode(message))
+
+    async def flush(self) -> None:
+        """Wait until what was sent has left (the worker's last word before it exits)."""
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def receive(self) -> Message | None:
+        """The next message this version knows, or None once the other side is gone."""
+        while True:
+            try:
+                line = await self._reader.readline()
+            except ConnectionError:
+                return None
+            if not line.endswith(b"\n"):
+                return None  # the end, or half a line of one who died while writing
+            message = decode(line)
+            if message is not None:
+                return message
+
+    def close(self) -> None:
+        """Close this end. Safe to call twice."""
+        self._writer.close()
+
+
+def say(end: socket.socket, message: Message) -> None:
+    """Send without an event loop: a worker that can't load APP has none yet."""
+    end.sendall(encode(message))
+
+
+def hear(end: socket.socket) -> Message | None:
+    """Receive one message without an event loop, and not a byte more; None at the end of the stream."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        waiting = end.recv(65536, socket.MSG_PEEK)
+        if not waiting:
+            return None
+        taken = waiting.find(b"\n") + 1 or len(waiting)
+        line += end.recv(taken)
+    return decode(bytes(line))
