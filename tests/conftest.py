@@ -1,0 +1,114 @@
+"""Fixtures every folder of tests shares: a real server per test process, a fresh namespace per test, no leaked keys.
+
+TASKQ_TEST_SERVER=<path of a redis-server or valkey-server> runs the suite on another server.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+from taskq.embedded import Embedded
+from tests.leaks import leaked
+
+if TYPE_CHECKING:  # loaded in the fixtures, so that a fault in one room doesn't fail the tests of all
+    from taskq.connection import Server
+    from taskq.keys import QueueKeys
+    from taskq.settings import Settings
+
+_SERVER = os.environ.get("TASKQ_TEST_SERVER")
+
+# What a developer has set for their own programs must not reach the tests.
+for _name in [name for name in os.environ if name.startswith("TASKQ_")]:
+    del os.environ[_name]
+
+
+@pytest.fixture(scope="session")
+def server_binary() -> str | None:
+    """The server program the suite runs on; None for the embedded one. For tests that start servers of their own."""
+    return _SERVER
+
+
+@pytest.fixture(scope="session")
+def embedded(server_binary: str | None) -> Iterator[Embedded]:
+    """This test process's own server, on TCP as in life."""
+    with Embedded(port=0, binary=server_binary) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def server_url(embedded: Embedded) -> str:
+    return embedded.url
+
+
+@pytest.fixture(scope="session")
+def _keyspace(server_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(server_url) as client:
+        yield client
+
+
+@pytest.fixture
+def namespace() -> str:
+    return f"t{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(autouse=True)
+def _no_leaked_keys(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test that used the server: every key it left has a TTL or a reason; then the server is emptied."""
+    uses_server = "server_url" in request.fixturenames
+    namespace = request.getfixturevalue("namespace") if "namespace" in request.fixturenames else None
+    yield
+    if uses_server:
+        keyspace = request.getfixturevalue("_keyspace")
+        found = leaked(keyspace, namespace)
+        keyspace.flushall()
+        assert not found, "\n".join(["keys leaked:", *found])
+
+
+@pytest.fixture
+def settings(server_url: str, namespace: str) -> Settings:
+    """Settings of an app on this server, in a namespace of its own."""
+    from taskq.settings import Settings
+
+    return Settings(url=server_url, namespace=namespace)
+
+
+@pytest.fixture
+def q(namespace: str) -> QueueKeys:
+    """Keys of the queue `default`."""
+    from taskq import keys
+
+    return keys.queue(namespace, "default")
+
+
+@pytest.fixture
+def raw(server_url: str) -> Iterator[redis.Redis]:
+    """A bare client, for looking at what the scripts wrote (bytes)."""
+    with redis.Redis.from_url(server_url) as client:
+        yield client
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[Server]:
+    """A connection as taskq's own code makes it."""
+    from taskq.connection import connect
+
+    server = connect(settings)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def run(server: Server) -> Callable[..., Any]:
+    """`run(command)` executes an operation and gives its typed reply."""
+    from taskq import connection
+
+    def run(command: Any, **options: Any) -> Any:
+        return connection.run(server, command, **options)
+
+    return run
