@@ -1,0 +1,48 @@
+"""What `taskq worker` was asked for: one frozen value, checked when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """How a node serves APP. Durations in ms.
+
+    `queues` in order, best first; empty: all that APP's tasks name, and `default`. `workers` processes, each running
+    up to `concurrency` coroutines and `threads` threads at a time. `grace_ms`: what running jobs get after SIGTERM.
+    `burst`: end when nothing is available, running or due. `flags`: settings given on the command line (url,
+    namespace). `log`: how workers log (the keywords of `log.setup`). `wedged_ms`: how long a worker's loop may stand
+    still, while no job can be what holds it, before the worker is killed.
+    Raises ValueError naming the option.
+    """
+
+    queues: tuple[str, ...] = ()
+    workers: int = 1
+    concurrency: int = 100
+    threads: int = 16
+    grace_ms: int = 25_000
+    burst: bool = False
+    flags: dict[str, str] = field(default_factory=dict)
+    log: dict[str, Any] = field(default_factory=dict)
+    wedged_ms: int = 600_000
+
+    def __post_init__(self) -> None:
+        _between("workers", self.workers, 1, 1_000)
+        _between("concurrency", self.concurrency, 0, 10_000)
+        _between("threads", self.threads, 0, 1_000)
+        _between("grace", self.grace_ms, 0, 7 * 24 * 3_600_000)
+        _between("wedged", self.wedged_ms, 1_000, 7 * 24 * 3_600_000)
+        if not self.concurrency + self.threads:
+            raise ValueError("concurrency and threads are both 0: such a worker could run nothing")
+
+    @property
+    def slots(self) -> int:
+        """Slots of a worker's table: what it runs, and as much again three times for finishes under way."""
+        return 4 * (self.concurrency + self.threads) + 64
+
+
+def _between(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value}: from {low} to {high}")
