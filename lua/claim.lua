@@ -1,0 +1,214 @@
+-- Take the right to run waiting jobs, best first, and hand the worker all it needs to run them.
+--
+-- Repeatable: one claim of a worker is under way, numbered; the same number again gets what of that batch still
+-- runs, its leases renewed. Due jobs are promoted on the way, so that a worker's own timer is enough to start them.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   classes    hash    class -> what it needs of a worker
+--   scheduled  zset    jobs by due time
+--   retryable  zset    failed jobs by the end of their backoff
+--   expiring   zset    waiting jobs that have `expires`, by that time
+--   leases     zset    running jobs by lease expiry
+--   pending    zset    jobs that wait for other jobs
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+--   prune      zset    ended jobs by the time they may go
+--   events     stream  one entry a call and kind of transition
+--   stats      hash    totals by state and task
+--   empty      zset    lanes whose body ran empty, by when
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   worker     id      who says so
+--   request    number  this claim of the worker; grows by one
+--   lease_ms   ms      how long the right lasts
+--   limit      count   at most so many jobs
+--   ...                  class and number of free slots, for each class the worker serves
+-- REPLY
+--   {word, jobs, next_ms, version}
+--   word: ok | paused (nothing is handed out) | gone (the worker was declared dead) | stale (a newer request was seen)
+--   jobs: {id, epoch, attempt, {field, value, ...}}
+--   next_ms: ms until something is due that this worker should claim for, or -1
+--   version: changes when the queue got a class it did not have
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/event.lua
+-- @include lib/stats.lua
+-- @include lib/retention.lua
+-- @include lib/wake.lua
+-- @include lib/lane.lua
+-- @include lib/state.lua
+-- @include lib/lease.lua
+-- @include lib/due.lua
+
+keys.bind(
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
+  'cancelled', 'prune', 'events', 'stats', 'empty'
+)
+local arg = args.bind('now', 'worker', 'request', 'lease_ms', 'limit')
+
+local now = clock.now(arg.now)
+local lease_ms, limit, request = tonumber(arg.lease_ms), tonumber(arg.limit), tonumber(arg.request)
+local STEPS_MAX, PROMOTE_MAX, OTHERS_LATER_MS = 64, 100, 50
+
+local memory = keys.claimed(arg.worker)
+local MEMORY_TTL_MS = 3600000
+local last = redis.call('HMGET', memory, 'request', 'gone')
+if last[2] then
+  return { 'gone', {}, -1, 0 }
+end
+local last_request = tonumber(last[1] or '0')
+if request < last_request then
+  return { 'stale', {}, -1, 0 }
+end
+
+local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version' }
+local meta = redis.call('HMGET', keys.meta, unpack(META))
+local version = tonumber(meta[6] or '0')
+local jobs = {}
+
+local function hand_out(job, flat)
+  jobs[#jobs + 1] = { job.id, job.epoch, tonumber(job.attempt), flat }
+end
+
+-- One worker is told the exact time of what is due next, the others a little later: they needn't all come.
+local function next_ms()
+  local at = due.next()
+  if not at then
+    return -1
+  end
+  local told = tonumber(meta[4] or nil)
+  if told ~= at or meta[5] == arg.worker or now > at + 1000 then
+    if told ~= at then
+      redis.call('HSET', keys.meta, 'timer_at', clock.text(at), 'timer_worker', arg.worker)
+    end
+    return math.max(0, at - now)
+  end
+  return math.max(0, at - now) + OTHERS_LATER_MS
+end
+
+-- The same request again: what of its batch this worker still holds.
+if request == last_request then
+  state.begin()
+  local given = redis.call('HGETALL', memory)
+  for i = 1, #given, 2 do
+    if given[i] ~= 'request' then
+      local job, flat = record.read(given[i])
+      if job and job.state == 'running' and job.epoch == given[i + 1] and job.worker == arg.worker then
+        redis.call('ZADD', keys.leases, now + lease_ms, job.id)
+        hand_out(job, flat)
+      end
+    end
+  end
+  return { 'ok', jobs, next_ms(), version }
+end
+
+redis.call('DEL', memory)
+lease.stamp(now, lease_ms, meta[2], meta[3])
+if meta[1] then
+  redis.call('HSET', memory, 'request', request)
+  redis.call('PEXPIRE', memory, MEMORY_TTL_MS)
+  return { 'paused', {}, -1, version }
+end
+
+local _, promoted = due.promote(now, PROMOTE_MAX, true)
+
+-- What stands in a lane is claimed, unless it may no longer run; that is settled here and now.
+local function start(id)
+  local job, flat = record.read(id)
+  if flat == 'missing' then
+    return nil
+  end
+  if flat == 'damaged' or not job.state then
+    state.condemn(id, now)
+    return nil
+  end
+  if job.state ~= 'available' then
+    return nil
+  end
+  job.taken = true
+  if job.expires_at and (tonumber(job.expires_at) or 0) <= now then
+    state.move(job, 'cancelled', now, { 'reason', 'expired' })
+    return nil
+  end
+  local attempt = record.attempt(job) + 1
+  if attempt > record.max_attempts(job) then
+    state.move(job, 'failed', now, { 'reason', 'attempts exhausted' })
+    return nil
+  end
+  local epoch = clock.text(math.max((tonumber(job.epoch or '0') or 0) + 1, now))
+  local more = { 'epoch', epoch, 'attempt', attempt, 'worker', arg.worker }
+  if job.started_at == '' then
+    more[7], more[8] = 'started_at', clock.text(now)
+  elseif job.epoch and not job.started_at then
+    more[7], more[8] = 'started_at', job.epoch
+  end
+  job.epoch, job.attempt = epoch, attempt
+  state.move(job, 'running', now, more, lease_ms)
+  hand_out(job, flat)
+  return epoch
+end
+
+local classes, free = {}, {}
+for i = arg.rest, #ARGV, 2 do
+  classes[#classes + 1] = ARGV[i]
+  free[ARGV[i]] = tonumber(ARGV[i + 1])
+end
+
+-- The best lane of the classes that have a free slot: highest priority; at the same level the first class named.
+local function best()
+  local found
+  for _, class in ipairs(classes) do
+    if free[class] > 0 then
+      local here = lane.best(class)
+      if here and (not found or tonumber(here.priority) > tonumber(found.priority)) then
+        found = here
+      end
+    end
+  end
+  return found
+end
+
+local memo = { 'request', request }
+local steps, here = 0, nil
+if limit > 0 then
+  here = best()
+end
+while here do
+  steps = steps + 1
+  local ids = lane.take(here, math.min(limit - #jobs, free[here.class]))
+  for _, id in ipairs(ids) do
+    local epoch = start(id)
+    if epoch then
+      free[here.class] = free[here.class] - 1
+      memo[#memo + 1] = id
+      memo[#memo + 1] = epoch
+    end
+  end
+  state.flush(now, true)
+  here = nil
+  if #jobs < limit and steps < STEPS_MAX then
+    here = best()
+  end
+end
+
+-- Work left for others: what we stopped short of, and what we promoted for classes that aren't ours.
+for _, class in ipairs(promoted) do
+  if not free[class] then
+    wake.set(class, now)
+  end
+end
+for _, class in ipairs(classes) do
+  if redis.call('EXISTS', keys.levels(class)) == 1 then
+    wake.set(class, now)
+  end
+end
+
+redis.call('HSET', memory, unpack(memo))
+redis.call('PEXPIRE', memory, MEMORY_TTL_MS)
+return { 'ok', jobs, next_ms(), version }

@@ -1,0 +1,46 @@
+-- Delete ended jobs of some states for good, in one bounded step, oldest first.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   leases     zset    running jobs by lease expiry
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+--   prune      zset    ended jobs by the time they may go
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   older_ms   ms      only those that ended at least so long ago
+--   limit      count   at most so many jobs
+--   ...                  states: completed, failed, cancelled
+-- REPLY
+--   number  how many were deleted; fewer than the limit means there is nothing left
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/event.lua
+-- @include lib/stats.lua
+-- @include lib/retention.lua
+-- @include lib/wake.lua
+-- @include lib/lane.lua
+-- @include lib/state.lua
+
+keys.bind('prefix', 'meta', 'leases', 'completed', 'failed', 'cancelled', 'prune')
+local arg = args.bind('now', 'older_ms', 'limit')
+
+local now = clock.now(arg.now)
+local limit = tonumber(arg.limit)
+local done = 0
+
+state.begin()
+for i = arg.rest, #ARGV do
+  if done < limit and state.ends(ARGV[i]) then
+    local before = clock.text(now - tonumber(arg.older_ms))
+    local ids = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], '-inf', before, 'LIMIT', 0, limit - done)
+    retention.remove(ids, { ARGV[i] })
+    done = done + #ids
+  end
+end
+return done

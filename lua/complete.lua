@@ -1,0 +1,68 @@
+-- End running jobs well, as their holder. A result may be kept with each.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   scheduled  zset    jobs by due time
+--   retryable  zset    failed jobs by the end of their backoff
+--   expiring   zset    waiting jobs that have `expires`, by that time
+--   leases     zset    running jobs by lease expiry
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+--   prune      zset    ended jobs by the time they may go
+--   events     stream  one entry a call and kind of transition
+--   stats      hash    totals by state and task
+--   empty      zset    lanes whose body ran empty, by when
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   worker     id      who says so
+--   ...                  a job: id, epoch, result ('' = none)
+-- REPLY
+--   {word, ...}  a job: ok | lost (another holds it, or nobody) | gone (no such job any more)
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/event.lua
+-- @include lib/stats.lua
+-- @include lib/retention.lua
+-- @include lib/wake.lua
+-- @include lib/lane.lua
+-- @include lib/state.lua
+-- @include lib/lease.lua
+
+keys.bind(
+  'prefix', 'meta', 'scheduled', 'retryable', 'expiring', 'leases', 'completed', 'failed', 'cancelled', 'prune',
+  'events', 'stats', 'empty'
+)
+local arg = args.bind('now', 'worker')
+
+local now = clock.now(arg.now)
+local words, held = {}, {}
+
+for i = arg.rest, #ARGV, 3 do
+  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'complete', record.FINISH)
+  if job and not held[job.id] then
+    held[job.id] = true
+    held[#held + 1] = job
+    job.result = ARGV[i + 2]
+  end
+  words[#words + 1] = word or 'ok'
+end
+
+state.begin()
+for _, job in ipairs(held) do
+  local more = { 'ended', lease.ended(job.epoch, 'complete') }
+  if job.result ~= '' then
+    if job.keep_result == '0' then
+      more[3], more[4] = 'dropped', '1'
+    else
+      more[3], more[4] = 'result', job.result
+    end
+  end
+  state.move(job, 'completed', now, more)
+end
+state.flush(now)
+return words

@@ -1,0 +1,48 @@
+-- How many jobs of this queue are in each state. Those available are counted lane by lane, a thousand lanes at most.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   classes    hash    class -> what it needs of a worker
+--   scheduled  zset    jobs by due time
+--   retryable  zset    failed jobs by the end of their backoff
+--   leases     zset    running jobs by lease expiry
+--   pending    zset    jobs that wait for other jobs
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+-- REPLY
+--   {name, number, ...}  the eight states, `paused` (when, or 0) and `lanes` (how many were counted)
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/lane.lua
+
+keys.bind(
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled'
+)
+local arg = args.bind('now')
+
+local answer = {}
+for _, name in ipairs({ 'pending', 'scheduled', 'retryable', 'completed', 'failed', 'cancelled' }) do
+  answer[#answer + 1] = name
+  answer[#answer + 1] = redis.call('ZCARD', keys[name])
+end
+local waiting = 0
+local lanes = 0
+lane.each(function(here)
+  waiting = waiting + lane.length(here)
+  lanes = lanes + 1
+  return lanes < 1000
+end)
+local paused = redis.call('HGET', keys.meta, 'paused')
+for _, value in ipairs({ 'running', redis.call('ZCARD', keys.leases), 'available', waiting, 'lanes', lanes }) do
+  answer[#answer + 1] = value
+end
+answer[#answer + 1] = 'paused'
+answer[#answer + 1] = paused or '0'
+return answer

@@ -1,0 +1,24 @@
+-- Read whole job records.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   leases     zset    running jobs by lease expiry
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   ...                  ids
+-- REPLY
+--   {{field, value, ...}, ...}  in the order asked; empty where there is no such job
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/record.lua
+
+keys.bind('prefix', 'leases')
+local arg = args.bind('now')
+
+local answer = {}
+for i = arg.rest, #ARGV do
+  local job, flat = record.read(ARGV[i])
+  answer[#answer + 1] = job and flat or (flat == 'damaged' and { 'state', 'damaged' } or {})
+end
+return answer

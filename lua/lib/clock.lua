@@ -1,0 +1,27 @@
+-- The only clock: the server's, in integer milliseconds. A test passes a time instead; production never does.
+
+local clock = {}
+
+function clock.now(given)
+  if given ~= '' then
+    return tonumber(given)
+  end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- '' is no time, '+250' is 250 ms from now, anything else an absolute time in ms.
+function clock.at(text, now)
+  if text == '' then
+    return nil
+  end
+  if string.sub(text, 1, 1) == '+' then
+    return now + tonumber(string.sub(text, 2))
+  end
+  return tonumber(text)
+end
+
+-- Lua's own tostring rounds above 14 digits.
+function clock.text(ms)
+  return string.format('%.0f', ms)
+end

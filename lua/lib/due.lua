@@ -1,0 +1,47 @@
+-- Jobs that wait for a time: scheduled, and retryable after their backoff.
+
+local due = {}
+
+-- The time of the earliest, or nil.
+function due.next()
+  local earliest
+  for _, set in ipairs({ 'scheduled', 'retryable' }) do
+    local first = redis.call('ZRANGE', keys[set], 0, 0, 'WITHSCORES')
+    local at = tonumber(first[2] or nil)
+    if at and (not earliest or at < earliest) then
+      earliest = at
+    end
+  end
+  return earliest
+end
+
+local function promote_one(id, set, now)
+  local job = record.fields(id, record.CORE)
+  if not job or job.state ~= set then
+    -- An id whose record is gone or stands elsewhere: only this mark is wrong.
+    redis.call('ZREM', keys[set], id)
+  elseif job.expires_at and tonumber(job.expires_at) <= now then
+    state.move(job, 'cancelled', now, { 'reason', 'expired' })
+  else
+    state.move(job, 'available', now, {})
+  end
+end
+
+-- Moves up to `limit` jobs whose time has come. Returns how many, and the classes that got work.
+function due.promote(now, limit, quiet)
+  local moved = 0
+  for _, set in ipairs({ 'scheduled', 'retryable' }) do
+    if moved < limit then
+      local ids = redis.call('ZRANGEBYSCORE', keys[set], '-inf', clock.text(now), 'LIMIT', 0, limit - moved)
+      for _, id in ipairs(ids) do
+        promote_one(id, set, now)
+      end
+      moved = moved + #ids
+    end
+  end
+  local classes = {}
+  if moved > 0 then
+    classes = state.flush(now, quiet)
+  end
+  return moved, classes
+end

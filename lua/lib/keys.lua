@@ -1,0 +1,60 @@
+-- Names of every key of one hash tag. KEYS carries the prefix and each fixed key that the script may write, so
+-- that a cluster can refuse what isn't all here; keys named after a job, lane, class or worker are built from
+-- the prefix. Mirrors taskq/keys.py; a test compares the two.
+
+local keys = {}
+
+function keys.bind(...)
+  local names = { ... }
+  for i = 1, #names do
+    keys[names[i]] = KEYS[i]
+  end
+end
+
+function keys.job(id)
+  return keys.prefix .. 'job:' .. id
+end
+
+function keys.levels(class)
+  return keys.prefix .. 'levels:' .. class
+end
+
+function keys.groups(class, priority)
+  return keys.prefix .. 'groups:' .. class .. ':' .. priority
+end
+
+function keys.lanes(class, priority, group)
+  return keys.prefix .. 'lanes:' .. class .. ':' .. priority .. ':' .. group
+end
+
+function keys.body(lane)
+  return keys.prefix .. 'body:' .. lane
+end
+
+function keys.front(lane)
+  return keys.prefix .. 'front:' .. lane
+end
+
+function keys.wake(class)
+  return keys.prefix .. 'wake:' .. class
+end
+
+function keys.claimed(worker)
+  return keys.prefix .. 'claimed:' .. worker
+end
+
+function keys.minute(number)
+  return keys.prefix .. 'stats:' .. number
+end
+
+function keys.done(id)
+  return keys.prefix .. 'done:' .. id
+end
+
+function keys.node(id)
+  return keys.prefix .. 'node:' .. id
+end
+
+function keys.task(name)
+  return keys.prefix .. 'task:' .. name
+end

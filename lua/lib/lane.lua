@@ -1,0 +1,187 @@
+-- Lanes: the waiting jobs of one class, priority and set of keys, in order. The only code that knows how a lane is
+-- stored: a body (stream) for fresh jobs, a front (sorted set) for returned ones, which a claim empties first; and,
+-- above the lanes, the levels and groups that lead a claim to the best of them.
+--
+-- A body that ran empty is kept for a while, because a deleted and re-made stream can repeat an id.
+
+local lane = { known = {}, order = {} }
+
+-- Without a fairness key all lanes of a level stand in one group.
+local NO_KEY = '-'
+
+function lane.named(class, priority)
+  local name = class .. ':' .. priority
+  local found = lane.known[name]
+  if not found then
+    found = {
+      name = name,
+      class = class,
+      priority = priority,
+      group = NO_KEY,
+      body = keys.body(name),
+      front = keys.front(name),
+      lanes = keys.lanes(class, priority, NO_KEY),
+      groups = keys.groups(class, priority),
+      levels = keys.levels(class),
+    }
+    lane.known[name] = found
+    lane.order[#lane.order + 1] = found
+  end
+  return found
+end
+
+function lane.of(job)
+  return lane.named(job.class or 'async', job.priority or '0')
+end
+
+-- At the end of the body. Returns the entry, which the record keeps.
+function lane.append(job, now)
+  local here = lane.of(job)
+  here.since = here.since or now
+  return redis.call('XADD', here.body, '*', 'id', job.id)
+end
+
+-- To the front, at the job's original place.
+function lane.restore(job, place)
+  local here = lane.of(job)
+  here.since = math.min(here.since or place, place)
+  redis.call('ZADD', here.front, place, job.id)
+end
+
+function lane.remove(job)
+  local here = lane.of(job)
+  here.taken = true
+  if job.entry and job.entry ~= '' then
+    redis.call('XDEL', here.body, job.entry)
+  else
+    redis.call('ZREM', here.front, job.id)
+  end
+end
+
+-- The id after this one: XTRIM MINID keeps what is not below.
+local function after(entry)
+  local ms, sequence = string.match(entry, '^(%d+)-(%d+)$')
+  return ms .. '-' .. string.format('%.0f', tonumber(sequence) + 1)
+end
+
+-- Takes up to `count` ids from the head, the front first.
+function lane.take(here, count)
+  local ids = redis.call('ZRANGE', here.front, 0, count - 1)
+  here.taken = true
+  if #ids > 0 then
+    redis.call('ZREMRANGEBYRANK', here.front, 0, #ids - 1)
+  end
+  if #ids < count then
+    local entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', count - #ids)
+    for i = 1, #entries do
+      ids[#ids + 1] = entries[i][2][2]
+    end
+    if #entries > 0 then
+      redis.call('XTRIM', here.body, 'MINID', after(entries[#entries][1]))
+    end
+  end
+  return ids
+end
+
+-- Where the head of a lane stands in time, or nil if the lane is empty.
+local function head(here)
+  local first = redis.call('ZRANGE', here.front, 0, 0, 'WITHSCORES')
+  if first[2] then
+    return tonumber(first[2])
+  end
+  local entry = redis.call('XRANGE', here.body, '-', '+', 'COUNT', 1)[1]
+  if not entry then
+    return nil
+  end
+  local times = redis.call('HMGET', keys.job(entry[2][2]), 'place', 'created_at')
+  return tonumber(times[1] or times[2] or '0')
+end
+
+-- Puts a lane that was taken from in its right position, or out of the sets that lead to it.
+local function settle(here, now)
+  local at = head(here)
+  if at then
+    redis.call('ZADD', here.lanes, at, here.name)
+    return true
+  end
+  redis.call('ZREM', here.lanes, here.name)
+  if redis.call('EXISTS', here.lanes) == 0 then
+    redis.call('ZREM', here.groups, here.group)
+    if redis.call('EXISTS', here.groups) == 0 then
+      redis.call('ZREM', here.levels, here.priority)
+    end
+  end
+  redis.call('ZADD', keys.empty, now, here.name)
+  return false
+end
+
+-- Brings levels, groups and lanes up to date. Returns the classes that got work, each once.
+function lane.flush(now)
+  local classes, seen = {}, {}
+  for _, here in ipairs(lane.order) do
+    local filled = here.since
+    if here.taken then
+      filled = settle(here, now) and filled
+    elseif filled then
+      redis.call('ZADD', here.lanes, 'LT', filled, here.name)
+    end
+    if filled then
+      redis.call('ZADD', here.groups, 'NX', 0, here.group)
+      redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
+      if not seen[here.class] then
+        seen[here.class] = true
+        classes[#classes + 1] = here.class
+      end
+    end
+    here.since, here.taken = nil, nil
+  end
+  return classes
+end
+
+-- The lane a claim should take from next at the best level of a class, or nil.
+function lane.best(class)
+  local priority = redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
+  if not priority then
+    return nil
+  end
+  local group = redis.call('ZRANGE', keys.groups(class, priority), 0, 0)[1]
+  local name = group and redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 0)[1]
+  if not name then
+    -- A key was lost under us: forget the level, or every claim would stop here.
+    redis.call('ZREM', keys.levels(class), priority)
+    return lane.best(class)
+  end
+  return lane.named(class, priority)
+end
+
+function lane.length(here)
+  return redis.call('ZCARD', here.front) + redis.call('XLEN', here.body)
+end
+
+-- Calls `visit` for each lane with work, in claiming order within a class, until it answers false.
+function lane.each(visit)
+  for _, class in ipairs(redis.call('HKEYS', keys.classes)) do
+    for _, priority in ipairs(redis.call('ZREVRANGE', keys.levels(class), 0, -1)) do
+      for _, group in ipairs(redis.call('ZRANGE', keys.groups(class, priority), 0, 999)) do
+        for _ = 1, #redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 999) do
+          if not visit(lane.named(class, priority)) then
+            return
+          end
+        end
+      end
+    end
+  end
+end
+
+-- Some ids of a lane, in order. A stream has no offset: `skip` is read over, which callers bound.
+function lane.page(here, skip, count)
+  local ids = redis.call('ZRANGE', here.front, skip, skip + count - 1)
+  if #ids < count then
+    local over = math.max(0, skip - redis.call('ZCARD', here.front))
+    local entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', over + count - #ids)
+    for i = over + 1, #entries do
+      ids[#ids + 1] = entries[i][2][2]
+    end
+  end
+  return ids
+end

@@ -1,0 +1,92 @@
+-- The right to run one job until a time. A holder proves itself by worker and epoch; everything else is refused.
+-- Also the outage rule: while nobody could renew, nobody may reap.
+
+local lease = {}
+
+-- Returns the job if this worker holds it under this epoch; else nil and 'ok' (the same was already answered),
+-- 'lost' or 'gone'. `names` are the fields to read, `verb` what the caller is about to do.
+function lease.proven(id, epoch, worker, verb, names)
+  local job = record.fields(id, names)
+  if not job then
+    return nil, 'gone'
+  end
+  if job.state == 'running' and job.epoch == epoch and job.worker == worker then
+    return job
+  end
+  if job.ended == epoch .. ' ' .. verb then
+    return nil, 'ok'
+  end
+  return nil, 'lost'
+end
+
+-- The mark of a job that leaves its holder, by which a repeated call is known.
+function lease.ended(epoch, verb)
+  return epoch .. ' ' .. verb
+end
+
+-- Stamps that somebody lives. Finding the stamp old (or from the future) means that nobody could renew for a while:
+-- then nothing is reaped until holders have had one lease time. Returns until when it is quiet.
+function lease.stamp(now, lease_ms, seen, quiet_until)
+  local last = tonumber(seen or '0')
+  local quiet = tonumber(quiet_until or '0')
+  local span = math.max(lease_ms, 4000)
+  if last > now or now - last > span * 3 / 8 then
+    quiet = now + span
+    redis.call('HSET', keys.meta, 'seen', clock.text(now), 'quiet_until', clock.text(quiet))
+  elseif now - last > span / 32 then
+    redis.call('HSET', keys.meta, 'seen', clock.text(now))
+  end
+  if quiet > now + span then
+    quiet = now + span
+    redis.call('HSET', keys.meta, 'quiet_until', clock.text(quiet))
+  end
+  return quiet
+end
+
+-- Back to its place: a running job whose holder let go of it or was lost, attempts left.
+-- `refund` gives the attempt back, at most 20 times in a row.
+local REFUNDS_MAX = 20
+
+function lease.give_back(job, now, verb, refund, more)
+  local attempt = record.attempt(job)
+  local refunds = tonumber(job.released or '0')
+  more[#more + 1] = 'ended'
+  more[#more + 1] = lease.ended(job.epoch, verb)
+  if refund and refunds < REFUNDS_MAX then
+    attempt = math.max(0, attempt - 1)
+    more[#more + 1] = 'attempt'
+    more[#more + 1] = attempt
+    more[#more + 1] = 'released'
+    more[#more + 1] = refunds + 1
+  end
+  if job.cancel then
+    more[#more + 1] = 'reason'
+    more[#more + 1] = 'cancelled while running'
+    state.move(job, 'cancelled', now, more)
+  elseif attempt >= record.max_attempts(job) then
+    more[#more + 1] = 'reason'
+    more[#more + 1] = 'attempts exhausted: given back ' .. REFUNDS_MAX .. ' times in a row'
+    state.move(job, 'failed', now, more)
+  else
+    state.move(job, 'available', now, more, 'restore')
+  end
+  return job.state
+end
+
+-- The holder is gone without a word: the attempt counts and is written down.
+function lease.lost(job, now, verb, message)
+  local more = {
+    'error:' .. record.attempt(job), record.error('JobCrashed', message, now, job.worker),
+    'released', '0',
+  }
+  local last = job.on_lease_lost == 'fail' or record.attempt(job) >= record.max_attempts(job)
+  if last and not job.cancel then
+    more[#more + 1] = 'reason'
+    more[#more + 1] = message
+    more[#more + 1] = 'ended'
+    more[#more + 1] = lease.ended(job.epoch, verb)
+    state.move(job, 'failed', now, more)
+    return job.state
+  end
+  return lease.give_back(job, now, verb, false, more)
+end

@@ -1,0 +1,127 @@
+-- How long ended jobs stay. Each has a time in `prune` by which it may go; beyond a number of jobs the oldest go
+-- earlier, but never before the least time that makes a repeated call and a waiting result safe. Removal is in
+-- bounded steps, inside the scripts that end jobs and by the janitor.
+
+local retention = {}
+
+local LEAST_MS = 15000
+local LEAST_WITH_RESULT_MS = 300000
+local HARD_CAP = 1000000
+local DEFAULTS = {
+  keep_completed = 86400000,
+  keep_failed = 1209600000,
+  keep_cancelled = 1209600000,
+  max_completed = 10000,
+  max_failed = 100000,
+}
+local NAMES = { 'keep_completed', 'keep_failed', 'keep_cancelled', 'max_completed', 'max_failed' }
+local MAX = { completed = 'max_completed', failed = 'max_failed' }
+
+local settings
+
+local function setting(name)
+  if not settings then
+    settings = {}
+    local values = redis.call('HMGET', keys.meta, unpack(NAMES))
+    for i, each in ipairs(NAMES) do
+      settings[each] = tonumber(values[i] or nil) or DEFAULTS[each]
+    end
+  end
+  return settings[name]
+end
+
+-- When an ended job may next lose something; nil if it keeps nothing at all.
+function retention.due(job, ended_as, finished_at, has_result)
+  local keep = tonumber(job.keep or setting('keep_' .. ended_as))
+  if keep == 0 then
+    return nil
+  end
+  keep = math.max(keep, LEAST_MS)
+  if has_result then
+    local result = tonumber(job.keep_result or math.max(keep, LEAST_WITH_RESULT_MS))
+    keep = job.keep_result and math.min(keep, math.max(result, 1)) or math.max(keep, result)
+  end
+  return finished_at + keep
+end
+
+-- Removes ended jobs for good. `sets` are the ended states they may stand in.
+function retention.remove(ids, sets)
+  if #ids == 0 then
+    return
+  end
+  for _, set in ipairs(sets) do
+    redis.call('ZREM', keys[set], unpack(ids))
+  end
+  redis.call('ZREM', keys.prune, unpack(ids))
+  local records = {}
+  for i, id in ipairs(ids) do
+    records[i] = keys.job(id)
+  end
+  redis.call('UNLINK', unpack(records))
+end
+
+-- A result that may go before its record: drops it and gives the record its own time. Returns whether it did.
+local function drop_result(id, now)
+  local found = redis.call('HMGET', keys.job(id), 'keep_result', 'keep', 'finished_at', 'state', 'result')
+  if not (found[1] and found[5] and found[3] and found[4]) then
+    return false
+  end
+  local keep = math.max(tonumber(found[2] or setting('keep_' .. found[4]) or LEAST_MS), LEAST_MS)
+  local at = tonumber(found[3]) + keep
+  if at <= now then
+    return false
+  end
+  redis.call('HDEL', keys.job(id), 'result')
+  redis.call('HSET', keys.job(id), 'dropped', '1')
+  redis.call('ZADD', keys.prune, at, id)
+  return true
+end
+
+local ENDED = { 'completed', 'failed', 'cancelled' }
+
+local function by_time(now, limit)
+  local gone = {}
+  local ids = redis.call('ZRANGEBYSCORE', keys.prune, '-inf', clock.text(now), 'LIMIT', 0, limit)
+  for _, id in ipairs(ids) do
+    if not drop_result(id, now) then
+      gone[#gone + 1] = id
+    end
+  end
+  retention.remove(gone, ENDED)
+  return #ids
+end
+
+local function by_number(set, now, limit)
+  local size = redis.call('ZCARD', keys[set])
+  local over = size - setting(MAX[set])
+  if over <= 0 then
+    return 0
+  end
+  local gone = {}
+  local oldest = redis.call('ZRANGE', keys[set], 0, math.min(over, limit) - 1, 'WITHSCORES')
+  for i = 1, #oldest, 2 do
+    local age = now - tonumber(oldest[i + 1])
+    local least = LEAST_MS
+    if age < LEAST_WITH_RESULT_MS and redis.call('HEXISTS', keys.job(oldest[i]), 'result') == 1 then
+      least = LEAST_WITH_RESULT_MS
+    end
+    if age < least and size <= HARD_CAP then
+      break
+    end
+    gone[#gone + 1] = oldest[i]
+  end
+  retention.remove(gone, { set })
+  return #gone
+end
+
+-- One bounded step. Returns how many jobs it touched; as many as the limit means there may be more.
+function retention.step(now, limit)
+  local touched = by_time(now, limit)
+  if touched < limit then
+    touched = touched + by_number('completed', now, limit - touched)
+  end
+  if touched < limit then
+    touched = touched + by_number('failed', now, limit - touched)
+  end
+  return touched
+end

@@ -1,0 +1,62 @@
+-- One page of the jobs in a state: newest first by entry into it; available ones lane by lane, in the order in
+-- which they would be claimed.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   classes    hash    class -> what it needs of a worker
+--   scheduled  zset    jobs by due time
+--   retryable  zset    failed jobs by the end of their backoff
+--   leases     zset    running jobs by lease expiry
+--   pending    zset    jobs that wait for other jobs
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   state      word    one of the eight
+--   offset     count   skip so many
+--   limit      count   at most so many jobs
+-- REPLY
+--   {total, id, {field, value, ...}, ...}
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/lane.lua
+
+keys.bind(
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled'
+)
+local arg = args.bind('now', 'state', 'offset', 'limit')
+
+local offset, limit = tonumber(arg.offset), tonumber(arg.limit)
+local ids, total = {}, 0
+
+if arg.state == 'available' then
+  local lanes = 0
+  lane.each(function(here)
+    local size = lane.length(here)
+    if #ids < limit and offset < total + size then
+      for _, id in ipairs(lane.page(here, math.max(0, offset - total), limit - #ids)) do
+        ids[#ids + 1] = id
+      end
+    end
+    total = total + size
+    lanes = lanes + 1
+    return lanes < 1000
+  end)
+else
+  local set = arg.state == 'running' and keys.leases or keys[arg.state]
+  total = redis.call('ZCARD', set)
+  ids = redis.call('ZREVRANGE', set, offset, offset + limit - 1)
+end
+
+local answer = { total }
+for _, id in ipairs(ids) do
+  local job, flat = record.read(id)
+  answer[#answer + 1] = id
+  answer[#answer + 1] = job and flat or {}
+end
+return answer

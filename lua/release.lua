@@ -1,0 +1,72 @@
+-- Give running jobs back untouched, as their holder: to the front of their lane, at their place, the attempt
+-- refunded. A class moves a job that was claimed under the wrong one. A job whose cancel was asked is cancelled
+-- instead.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   classes    hash    class -> what it needs of a worker
+--   scheduled  zset    jobs by due time
+--   retryable  zset    failed jobs by the end of their backoff
+--   expiring   zset    waiting jobs that have `expires`, by that time
+--   leases     zset    running jobs by lease expiry
+--   pending    zset    jobs that wait for other jobs
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+--   prune      zset    ended jobs by the time they may go
+--   events     stream  one entry a call and kind of transition
+--   stats      hash    totals by state and task
+--   empty      zset    lanes whose body ran empty, by when
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   worker     id      who says so
+--   ...                  a job: id, epoch, class ('' = as it is)
+-- REPLY
+--   {word, ...}  a job: available | failed | cancelled, ok (the same was answered before), lost, gone
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/event.lua
+-- @include lib/stats.lua
+-- @include lib/retention.lua
+-- @include lib/wake.lua
+-- @include lib/lane.lua
+-- @include lib/state.lua
+-- @include lib/lease.lua
+
+keys.bind(
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
+  'cancelled', 'prune', 'events', 'stats', 'empty'
+)
+local arg = args.bind('now', 'worker')
+
+local now = clock.now(arg.now)
+local words, held = {}, {}
+
+for i = arg.rest, #ARGV, 3 do
+  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'release', record.CORE)
+  if job and not held[job.id] then
+    held[job.id] = true
+    held[#held + 1] = { job, ARGV[i + 2], #words + 1 }
+  end
+  words[#words + 1] = word or 'ok'
+end
+
+state.begin()
+for _, each in ipairs(held) do
+  local job, class, place = unpack(each)
+  local more = {}
+  if class ~= '' and class ~= (job.class or 'async') then
+    job.class = class
+    more[1], more[2] = 'class', class
+    if redis.call('HSETNX', keys.classes, class, 'executor=' .. class) == 1 then
+      redis.call('HINCRBY', keys.meta, 'class_version', 1)
+    end
+  end
+  words[place] = lease.give_back(job, now, 'release', true, more)
+end
+state.flush(now)
+return words

@@ -1,0 +1,53 @@
+-- Extend leases, and tell holders what they must know: that they lost a job, or that it shall be cancelled.
+--
+-- Sets now + lease, never a maximum; restores a lease that went missing while the record still names its holder.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   leases     zset    running jobs by lease expiry
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   lease_ms   ms      from now
+--   ...                  a job: id, epoch, worker
+-- REPLY
+--   {word, ...}  a job: ok | lost | cancel | force
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/event.lua
+-- @include lib/stats.lua
+-- @include lib/retention.lua
+-- @include lib/wake.lua
+-- @include lib/lane.lua
+-- @include lib/state.lua
+-- @include lib/lease.lua
+
+keys.bind('prefix', 'meta', 'leases')
+local arg = args.bind('now', 'lease_ms')
+
+local now = clock.now(arg.now)
+local lease_ms = tonumber(arg.lease_ms)
+local FIELDS = { 'state', 'epoch', 'worker', 'cancel' }
+local words, scores = {}, {}
+
+for i = arg.rest, #ARGV, 3 do
+  local job = record.fields(ARGV[i], FIELDS)
+  if job and job.state == 'running' and job.epoch == ARGV[i + 1] and job.worker == ARGV[i + 2] then
+    scores[#scores + 1] = now + lease_ms
+    scores[#scores + 1] = job.id
+    words[#words + 1] = job.cancel == 'force' and 'force' or job.cancel and 'cancel' or 'ok'
+  else
+    words[#words + 1] = 'lost'
+  end
+end
+
+redis.call('ZREM', keys.leases, '')
+local meta = redis.call('HMGET', keys.meta, 'seen', 'quiet_until')
+lease.stamp(now, lease_ms, meta[1], meta[2])
+if #scores > 0 then
+  redis.call('ZADD', keys.leases, unpack(scores))
+end
+return words

@@ -1,0 +1,68 @@
+"""Taking jobs to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from taskq.commands.command import Arg, Command, build, pairs, text
+from taskq.keys import QueueKeys
+
+
+class Claimed(NamedTuple):
+    """A job that the worker now holds. `fields` is its record as it stood before the claim."""
+
+    id: str
+    epoch: int
+    attempt: int
+    fields: dict[bytes, bytes]
+
+
+class Claim(NamedTuple):
+    """What a claim gave.
+
+    Attributes:
+        word: `ok`, `paused` (the queue hands nothing out), `gone` (the worker was declared dead) or `stale` (a newer
+            request of this worker was seen).
+        jobs: what to run now.
+        next_ms: ms until something is due that this worker should claim for; None if nothing is.
+        version: changes when the queue got a class that it did not have.
+    """
+
+    word: str
+    jobs: list[Claimed]
+    next_ms: int | None
+    version: int
+
+
+def claim(
+    q: QueueKeys,
+    *,
+    worker: str,
+    request: int,
+    lease_ms: int,
+    limit: int,
+    free: Mapping[str, int],
+    now: int | None = None,
+) -> Command[Claim]:
+    """Takes the right to run waiting jobs, best first, and everything needed to run them.
+
+    Args:
+        q: the queue.
+        worker: who claims.
+        request: number of this claim of the worker on this queue; the same number again is the same claim.
+        lease_ms: how long the right lasts unless it is renewed.
+        limit: at most so many jobs, 250 at most.
+        free: executor kind → free slots.
+        now: the time in ms; None for the server's clock.
+    """
+    rest: list[Arg] = []
+    for pair in free.items():
+        rest += pair
+    named = {"now": now, "worker": worker, "request": request, "lease_ms": lease_ms, "limit": limit}
+    return build("claim", q, _read, named, rest)
+
+
+def _read(reply: Any) -> Claim:
+    jobs = [Claimed(id.decode(), int(epoch), attempt, pairs(flat)) for id, epoch, attempt, flat in reply[1]]
+    return Claim(text(reply[0]), jobs, reply[2] if reply[2] >= 0 else None, reply[3])

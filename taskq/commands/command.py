@@ -1,0 +1,74 @@
+"""An operation as a value: one script, its keys, its arguments and a reader for the reply. No I/O.
+
+`taskq.connection` runs it, sync or async. Arguments are passed by the names in the script's header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from taskq import scripts
+from taskq.keys import QueueKeys
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+#: What Redis takes as an argument.
+Arg = bytes | str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[T]):
+    """A call of one script. `read` turns the server's reply into the operation's answer, or raises its error."""
+
+    script: scripts.Script
+    keys: tuple[str, ...]
+    args: list[Arg]
+    read: Callable[[Any], T]
+
+    def then(self, change: Callable[[T], U]) -> Command[U]:
+        """The same call, its answer changed further."""
+        read = self.read
+        return Command(self.script, self.keys, self.args, lambda reply: change(read(reply)))
+
+
+def build(
+    name: str,
+    q: QueueKeys,
+    read: Callable[[Any], T],
+    named: Mapping[str, Arg | None],
+    rest: Iterable[Arg] = (),
+) -> Command[T]:
+    """A command for the script `name` on the keys `q`.
+
+    Args:
+        name: the script's file name without suffix.
+        q: whose keys.
+        read: the reader.
+        named: the leading arguments by name; None stands for '' (as for `now`: the server's clock).
+        rest: the repeated part, flat.
+
+    Raises:
+        KeyError: an argument of the header is missing in `named`.
+    """
+    script = scripts.load(name)
+    args: list[Arg] = ["" if (value := named[each]) is None else value for each in script.args]
+    args.extend(rest)
+    return Command(script, q.listed(script.keys), args, read)
+
+
+def text(value: object) -> str:
+    """A word of a reply."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def texts(reply: Iterable[object]) -> list[str]:
+    """A reply that is a list of words."""
+    return [text(value) for value in reply]
+
+
+def pairs(flat: list[bytes]) -> dict[bytes, bytes]:
+    """A hash as the server gives it, as a dict."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))

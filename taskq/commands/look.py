@@ -1,0 +1,67 @@
+"""Looking: counts, pages, records. `wait` also marks, so that the end of the job is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from taskq.commands.command import Command, build, pairs, text
+from taskq.keys import QueueKeys
+
+#: A record as stored: field → value.
+Fields = dict[bytes, bytes]
+
+
+class Counts(NamedTuple):
+    """How many jobs of a queue are in each state, and whether the queue is paused."""
+
+    pending: int
+    scheduled: int
+    available: int
+    running: int
+    retryable: int
+    completed: int
+    failed: int
+    cancelled: int
+    paused: bool
+
+
+class Page(NamedTuple):
+    """Some jobs of a state, and how many there are in all."""
+
+    total: int
+    records: list[tuple[str, Fields]]
+
+
+def counts(q: QueueKeys, *, now: int | None = None) -> Command[Counts]:
+    """How many jobs are in each state. Available ones are counted over at most a thousand lanes."""
+
+    def read(reply: Any) -> Counts:
+        found = {text(name): int(number) for name, number in zip(reply[::2], reply[1::2], strict=True)}
+        return Counts(*(found[name] for name in Counts._fields[:-1]), paused=found["paused"] > 0)
+
+    return build("counts", q, read, {"now": now})
+
+
+def peek(q: QueueKeys, state: str, *, offset: int = 0, limit: int = 50, now: int | None = None) -> Command[Page]:
+    """One page of the jobs in a state, newest first by entry into it; available ones as they would be claimed."""
+
+    def read(reply: Any) -> Page:
+        rows = zip(reply[1::2], reply[2::2], strict=True)
+        return Page(reply[0], [(text(id), pairs(flat)) for id, flat in rows if flat])
+
+    return build("peek", q, read, {"now": now, "state": state, "offset": offset, "limit": limit})
+
+
+def fetch(q: QueueKeys, ids: Sequence[str]) -> Command[list[tuple[str, Fields] | None]]:
+    """Whole records, in the order asked; None where there is no such job."""
+
+    def read(reply: Any) -> list[tuple[str, Fields] | None]:
+        return [(id, pairs(flat)) if flat else None for id, flat in zip(ids, reply, strict=True)]
+
+    return build("fetch", q, read, {"now": None}, ids)
+
+
+def wait(q: QueueKeys, id: str) -> Command[Fields | None]:
+    """The record, or None. If the job hasn't ended, its end will be published to `q.done(id)`."""
+    return build("wait", q, lambda flat: pairs(flat) if flat else None, {"now": None, "id": id})

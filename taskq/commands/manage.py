@@ -1,0 +1,102 @@
+"""What people do with jobs and queues: cancel, retry, pause, resume, purge, clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from taskq.commands.command import Command, build, text, texts
+from taskq.errors import InvalidTransition, JobNotFound
+from taskq.keys import QueueKeys
+
+WAITING = ("available", "scheduled", "retryable", "pending")
+
+
+class Purged(NamedTuple):
+    """One step of a purge: `cancelled` jobs, out of `looked` at; fewer looked at than the limit means the end."""
+
+    cancelled: int
+    looked: int
+
+
+def _words(verb: str) -> Callable[[Any], list[str]]:
+    def read(reply: Any) -> list[str]:
+        if reply[0] != b"refused":
+            return texts(reply[1:])
+        id, word = text(reply[1]), text(reply[2])
+        if word == "missing":
+            message = f"there is no job {id}; nothing was done"
+            raise JobNotFound(message)
+        state = text(reply[3]) if len(reply) > 3 else word
+        target = "cancelled" if verb == "cancel" else "available"
+        message = f"job {id} is {state}: it can't be made {target}; nothing was done"
+        raise InvalidTransition(message)
+
+    return read
+
+
+def cancel(
+    q: QueueKeys,
+    ids: Sequence[str],
+    *,
+    running: bool = True,
+    force: bool = False,
+    partial: bool = False,
+    now: int | None = None,
+) -> Command[list[str]]:
+    """Cancels jobs, all or none: `removed` for a waiting one, `requested` for a running one, whose worker is asked.
+
+    Args:
+        q: the queue of all ids.
+        ids: full ids, 250 at most.
+        running: whether running jobs may be asked to stop; False refuses them.
+        force: its worker may be replaced to stop a job that can't be interrupted.
+        partial: an answer for each id instead of all or none: also `too_late`, `missing`, `running` (refused).
+        now: the time in ms; None for the server's clock.
+
+    Raises (when read, without `partial`):
+        JobNotFound: an id is unknown.
+        InvalidTransition: a job has ended, or is running and may not be asked.
+    """
+    flags = {"now": now, "running": int(running), "force": int(force), "partial": int(partial)}
+    return build("cancel", q, _words("cancel"), flags, ids)
+
+
+def retry(q: QueueKeys, ids: Sequence[str], *, partial: bool = False, now: int | None = None) -> Command[list[str]]:
+    """Runs jobs again as if new: attempt 0, errors and result cleared. All or none; `available` for each.
+
+    Args:
+        q: the queue of all ids.
+        ids: full ids of completed, failed, cancelled or retryable jobs, 250 at most.
+        partial: an answer for each id instead: also `missing`, or the state that forbids it.
+        now: the time in ms; None for the server's clock.
+
+    Raises (when read, without `partial`):
+        JobNotFound: an id is unknown.
+        InvalidTransition: a job waits or runs already.
+    """
+    return build("retry", q, _words("retry"), {"now": now, "partial": int(partial)}, ids)
+
+
+def pause(q: QueueKeys, *, now: int | None = None) -> Command[bool]:
+    """Stops handing out jobs of the queue, everywhere, from the next claim on. Answers whether it changed."""
+    return build("pause", q, bool, {"now": now})
+
+
+def resume(q: QueueKeys, *, now: int | None = None) -> Command[bool]:
+    """Hands out jobs of the queue again. Answers whether it changed."""
+    return build("resume", q, bool, {"now": now})
+
+
+def purge(
+    q: QueueKeys, *, states: Sequence[str] = WAITING, limit: int = 250, now: int | None = None
+) -> Command[Purged]:
+    """Cancels waiting jobs (reason `purged`), in one step of at most `limit`. Running ones are left alone."""
+    return build("purge", q, lambda reply: Purged(*reply), {"now": now, "limit": limit}, states)
+
+
+def clear(
+    q: QueueKeys, *, states: Sequence[str], older_than_ms: int = 0, limit: int = 250, now: int | None = None
+) -> Command[int]:
+    """Deletes ended jobs for good, oldest first. Answers how many; fewer than `limit` means nothing is left."""
+    return build("clear", q, int, {"now": now, "older_ms": older_than_ms, "limit": limit}, states)

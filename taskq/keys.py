@@ -1,0 +1,107 @@
+"""Every Redis key of taskq, one function each; none is built anywhere else.
+
+All keys of a queue share the hash tag `{queue}`, so that one script can hold them in a cluster; what belongs to no
+queue stands under `{_}`. `lua/lib/keys.lua` builds the same names on the server, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+
+class QueueKeys:
+    """The keys of one queue. `prefix` is what all of them start with, such as `taskq:{email}:`."""
+
+    __slots__ = ("_lists", "name", "namespace", "prefix")
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.prefix = f"{namespace}:{{{name}}}:"
+        self._lists: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def fixed(self, name: str) -> str:
+        """A key that is not named after a job, lane, class or worker: `leases`, `meta`, `events` ..."""
+        return self.prefix + name
+
+    def listed(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The KEYS of a script, whose first name is always `prefix`. Remembered: an enqueue asks every time."""
+        found = self._lists.get(names)
+        if found is None:
+            found = (self.prefix, *(self.prefix + name for name in names[1:]))
+            self._lists[names] = found
+        return found
+
+    def job(self, id: str) -> str:
+        """A job's record."""
+        return f"{self.prefix}job:{id}"
+
+    def levels(self, klass: str) -> str:
+        """Priorities of a class that have work."""
+        return f"{self.prefix}levels:{klass}"
+
+    def groups(self, klass: str, priority: int) -> str:
+        """Fairness keys with work at one priority."""
+        return f"{self.prefix}groups:{klass}:{priority}"
+
+    def lanes(self, klass: str, priority: int, group: str = "-") -> str:
+        """Lanes with work of one fairness key, by the time of their head."""
+        return f"{self.prefix}lanes:{klass}:{priority}:{group}"
+
+    def body(self, lane: str) -> str:
+        """Fresh jobs of a lane."""
+        return f"{self.prefix}body:{lane}"
+
+    def front(self, lane: str) -> str:
+        """Returned jobs of a lane."""
+        return f"{self.prefix}front:{lane}"
+
+    def wake(self, klass: str) -> str:
+        """The marker on which idle workers block."""
+        return f"{self.prefix}wake:{klass}"
+
+    def claimed(self, worker: str) -> str:
+        """What a worker's last claim gave it."""
+        return f"{self.prefix}claimed:{worker}"
+
+    def minute(self, number: int) -> str:
+        """Statistics of one minute, counted from 1970."""
+        return f"{self.prefix}stats:{number}"
+
+    def done(self, id: str) -> str:
+        """The channel on which the end of a job that somebody waits for is published."""
+        return f"{self.prefix}done:{id}"
+
+
+class ClusterKeys(QueueKeys):
+    """What belongs to no queue: the registry of queues, nodes and tasks."""
+
+    __slots__ = ()
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace, "_")
+
+    def node(self, id: str) -> str:
+        """A node's record."""
+        return f"{self.prefix}node:{id}"
+
+    def task(self, name: str) -> str:
+        """Who knows a task."""
+        return f"{self.prefix}task:{name}"
+
+
+@lru_cache(maxsize=4096)
+def queue(namespace: str, name: str) -> QueueKeys:
+    """The keys of one queue; the same object for the same names."""
+    return QueueKeys(namespace, name)
+
+
+@lru_cache(maxsize=64)
+def cluster(namespace: str) -> ClusterKeys:
+    """The keys under `{_}`."""
+    return ClusterKeys(namespace)
+
+
+def queue_of(id: str) -> str:
+    """The queue that a full job id names: what stands before its colon ('' if there is none)."""
+    return id.partition(":")[0] if ":" in id else ""

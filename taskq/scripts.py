@@ -1,0 +1,93 @@
+"""The Lua files: finding, including, reading their headers and hashing them.
+
+`lua/` lies at the top of the repository and ships in the wheel as `taskq/lua`. A line `-- @include lib/x.lua` stands
+for that file; each is included once. A script's header names its KEYS and ARGV, by which commands pass values.
+`python -m taskq.scripts DIR` writes the expanded scripts, for a linter or a reader.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_INCLUDE = re.compile(r"^-- @include (\S+)$", re.MULTILINE)
+_BINDINGS = re.compile(r"^(?:local arg = )?(keys|args)\.bind\(([^)]*)\)$", re.MULTILINE | re.DOTALL)
+_NAME = re.compile(r"'([a-z_]+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One script, ready to send: `source` is expanded, `sha` its SHA-1 as EVALSHA wants it."""
+
+    name: str
+    source: str
+    sha: str
+    keys: tuple[str, ...]
+    args: tuple[str, ...]
+
+
+def folder() -> Path:
+    """Where the Lua files are: inside the package when installed, beside it in a checkout."""
+    here = Path(__file__).resolve().parent
+    for place in (here / "lua", here.parent / "lua"):
+        if place.is_dir():
+            return place
+    message = f"taskq's Lua scripts are missing: looked in {here / 'lua'} and {here.parent / 'lua'}; install taskq again"
+    raise FileNotFoundError(message)
+
+
+def names() -> list[str]:
+    """Every script, in alphabetical order."""
+    return sorted(path.stem for path in folder().glob("*.lua"))
+
+
+def expand(text: str, seen: set[str] | None = None) -> str:
+    """Replaces each include line by its file, once, without the file's own comments."""
+    seen = set() if seen is None else seen
+
+    def one(match: re.Match[str]) -> str:
+        path = match.group(1)
+        if path in seen:
+            return ""
+        seen.add(path)
+        return expand((folder() / path).read_text(encoding="utf-8"), seen)
+
+    return _INCLUDE.sub(one, text)
+
+
+def _without_comments(source: str) -> str:
+    """What the server needs; whole-line comments only, as our scripts hold no multi-line strings."""
+    lines = (line for line in source.splitlines() if line.strip() and not line.lstrip().startswith("--"))
+    return "\n".join(lines) + "\n"
+
+
+@lru_cache(maxsize=None)
+def load(name: str) -> Script:
+    """The script of that name.
+
+    Raises:
+        FileNotFoundError: there is no such script.
+    """
+    text = (folder() / f"{name}.lua").read_text(encoding="utf-8")
+    bound = {kind: tuple(_NAME.findall(listed)) for kind, listed in _BINDINGS.findall(text)}
+    source = _without_comments(expand(text))
+    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    return Script(name, source, sha, bound["keys"], bound.get("args", ()))
+
+
+def main(argv: list[str]) -> int:
+    """Writes each expanded script, comments and all, into the folder named on the command line."""
+    target = Path(argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names():
+        text = expand((folder() / f"{name}.lua").read_text(encoding="utf-8"))
+        (target / f"{name}.lua").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
