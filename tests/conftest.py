@@ -1,11 +1,13 @@
 """Fixtures every folder of tests shares: a real server per test process, a fresh namespace per test, no leaked keys.
 
-TASKQ_TEST_SERVER=<path of a redis-server or valkey-server> runs the suite on another server.
+TASKQ_TEST_SERVER=<path of a redis-server or valkey-server> runs the suite on another server,
+TASKQ_TEST_CLUSTER=1 on one in cluster mode (a single shard, that refuses scripts with keys of two slots).
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ import redis
 
 from taskq.embedded import Embedded
 from tests.leaks import leaked
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:  # loaded in the fixtures, so that a fault in one room doesn't fail the tests of all
     from taskq.connection import Server
@@ -22,6 +25,7 @@ if TYPE_CHECKING:  # loaded in the fixtures, so that a fault in one room doesn't
     from taskq.settings import Settings
 
 _SERVER = os.environ.get("TASKQ_TEST_SERVER")
+_CLUSTER = os.environ.get("TASKQ_TEST_CLUSTER") == "1"
 
 # What a developer has set for their own programs must not reach the tests.
 for _name in [name for name in os.environ if name.startswith("TASKQ_")]:
@@ -36,8 +40,11 @@ def server_binary() -> str | None:
 
 @pytest.fixture(scope="session")
 def embedded(server_binary: str | None) -> Iterator[Embedded]:
-    """This test process's own server, on TCP as in life."""
-    with Embedded(port=0, binary=server_binary) as server:
+    """A server for each test process, on TCP as in life."""
+    config = {"cluster-enabled": "yes", "cluster-port": _free_port()} if _CLUSTER else {}
+    with Embedded(port=0, binary=server_binary, config=config) as server:
+        if _CLUSTER:
+            _take_all_slots(server.url)
         yield server
 
 
@@ -112,3 +119,16 @@ def run(server: Server) -> Callable[..., Any]:
         return connection.run(server, command, **options)
 
     return run
+
+
+def _free_port() -> int:
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        port: int = line.getsockname()[1]
+        return port
+
+
+def _take_all_slots(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        client.execute_command("CLUSTER ADDSLOTS", *range(16384))
+        wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER INFO", NEVER_DECODE=[]))

@@ -21,6 +21,7 @@ PERMANENT = {
     r"lanes:.+": "lanes with work; gone once there is none",
     r"front:.+": "jobs that wait; gone once they are claimed",
     r"body:.+": "jobs that wait; the sweep deletes a stream that has been empty for a minute (its last id matters)",
+    r"empty": "lanes whose body ran empty, until the sweep deletes that",
     r"wake:.+": "at most one marker; a claim takes it",
     r"scheduled": "jobs in this state",
     r"retryable": "jobs in this state",
@@ -39,7 +40,7 @@ PERMANENT = {
 # The same for the registry, `<namespace>:{_}:`.
 PERMANENT_REGISTRY = {
     r"queues": "every queue that was ever used: a queue is found here",
-    r"nodes": "ids of nodes, dropped by whoever finds their record gone",
+    r"nodes": "ids of nodes by last beat; each beat drops the old ones",
 }
 
 _KEY = re.compile(r"(?P<namespace>[a-z0-9][a-z0-9._-]*):\{(?P<tag>[^{}]+)\}:(?P<name>.+)", re.DOTALL)
@@ -48,9 +49,9 @@ _REGISTRY_KEY = re.compile("|".join(f"(?:{pattern})" for pattern in PERMANENT_RE
 
 
 def leaked(server: redis.Redis, namespace: str | None) -> list[str]:
-    """One line for each key on `server` that should not be there: foreign to `namespace`, or permanent without a reason.
+    """One line for each key on `server` that shouldn't be there; an empty list is what a test hopes for.
 
-    With `namespace` None only the second is asked. An empty list is what a test hopes for.
+    That is a key outside `namespace` (None: any will do), or one that is permanent without a reason.
     """
     keys = [key.decode() for key in server.scan_iter(count=1000)]
     pipeline = server.pipeline(transaction=False)

@@ -1,0 +1,10 @@
+-- How luacheck reads the scripts: Redis runs Lua 5.1 with these names and no others.
+std = {
+  read_globals = {
+    "KEYS", "ARGV", "redis", "cjson", "cmsgpack", "struct", "bit",
+    "assert", "error", "ipairs", "next", "pairs", "pcall", "select", "tonumber", "tostring", "type", "unpack",
+    "math", "string", "table",
+  },
+}
+max_line_length = 120
+max_cyclomatic_complexity = 20

@@ -1,0 +1,68 @@
+# Everything a person or CI does with taskq, one word each. Bare `make` prints what there is.
+# Each target makes the virtual environment if it is missing; it needs Python 3.11 or newer with pip, nothing else.
+
+PYTHON ?= python3
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest
+STAMP  := $(VENV)/.installed-for-taskq
+COMPOSE = $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench matrix cluster sim chaos up down
+
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make the virtual environment and install taskq in it, editable
+
+# Made again when what is to be installed changes; code changes need no reinstall.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("taskq needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	@echo "Installing into $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,embedded,uvloop]'
+	@touch $@
+
+demo: $(STAMP) ## Watch thousands of real jobs run, fail, retry and survive a kill
+	@$(VENV)/bin/taskq demo
+
+# Chaos kills processes and measures how soon others take over, so it runs alone, after the others.
+test: $(STAMP) ## Run the tests (a server of its own for each test process)
+	$(PYTEST) --numprocesses 2 -m "not bench and not long and not chaos"
+	$(PYTEST) -m "chaos and not long"
+
+check: $(STAMP) ## Lint, formatting, types, rooms, Lua, and the rules of the house
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/pyright --pythonpath $(PY)
+	$(VENV)/bin/lint-imports
+	@if command -v luacheck >/dev/null; then \
+	    scripts=$$(mktemp -d) && trap 'rm -r "$$scripts"' EXIT && \
+	    $(PY) -m taskq.scripts "$$scripts" && luacheck --quiet "$$scripts"; \
+	elif [ "$${CI:-}" = true ]; then echo "luacheck is missing" >&2; exit 1; \
+	else echo "luacheck is not installed here: the Lua scripts were not checked (Debian: apt install lua-check)"; fi
+	$(PYTEST) --quiet tests/unit/test_tidy.py tests/lua/test_headers.py
+
+bench: $(STAMP) ## Measure, each row beside its reference from the same run
+	$(PY) -m tests.bench
+
+matrix: $(STAMP) ## Run the tests on every server found here: Valkey 9, Redis 6.2, the machine's own
+	@set -e; $(PY) -m tests.servers | while read -r binary; do \
+	    "$$binary" --version; TASKQ_TEST_SERVER="$$binary" $(MAKE) --no-print-directory test </dev/null; done
+
+cluster: $(STAMP) ## Run the scripts' tests on a server in cluster mode (one shard), which refuses keys of two slots
+	TASKQ_TEST_CLUSTER=1 $(PYTEST) tests/lua tests/simulation
+
+sim: $(STAMP) ## Compare the scripts with the model over long random histories
+	$(PYTEST) tests/simulation --timeout 0 -m "long or not long"
+
+chaos: $(STAMP) ## Kill, stop and restart real processes, the long runs too
+	$(PYTEST) tests/chaos --timeout 0 -m "chaos"
+
+up: ## Start Redis and a worker in containers
+	$(COMPOSE) up --build --detach
+
+down: ## Stop the containers; the data stays in its volume
+	$(COMPOSE) down
