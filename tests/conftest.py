@@ -67,11 +67,10 @@ def namespace() -> str:
 @pytest.fixture(autouse=True)
 def _no_leaked_keys(request: pytest.FixtureRequest) -> Iterator[None]:
     """After each test that used the server: every key it left has a TTL or a reason; then the server is emptied."""
-    uses_server = "server_url" in request.fixturenames
+    keyspace = request.getfixturevalue("_keyspace") if "server_url" in request.fixturenames else None
     namespace = request.getfixturevalue("namespace") if "namespace" in request.fixturenames else None
     yield
-    if uses_server:
-        keyspace = request.getfixturevalue("_keyspace")
+    if keyspace is not None:
         found = leaked(keyspace, namespace)
         keyspace.flushall()
         assert not found, "\n".join(["keys leaked:", *found])
@@ -131,4 +130,4 @@ def _free_port() -> int:
 def _take_all_slots(url: str) -> None:
     with redis.Redis.from_url(url) as client:
         client.execute_command("CLUSTER ADDSLOTS", *range(16384))
-        wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER INFO", NEVER_DECODE=[]))
+        wait_until(lambda: client.execute_command("CLUSTER INFO")["cluster_state"] == "ok")

@@ -20,5 +20,6 @@ def binaries() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for binary in dict.fromkeys(os.path.realpath(found) for found in binaries()):
+    # The same program under two names runs once; but under its own name: called redis-check-rdb it isn't a server.
+    for binary in {os.path.realpath(found): found for found in binaries()}.values():
         print(binary)  # noqa: T201 - its output is its purpose

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FIND_LUA = "import taskq.scripts as s; print(s.load('enqueue').sha)"
+FIND_LUA = "from taskq import scripts; print(scripts.folder(), scripts.load('enqueue').sha)"
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +66,21 @@ def test_the_installed_one_has_the_same_version_and_a_command():
 
 
 def test_the_scripts_are_found_in_a_wheel_and_in_a_checkout(wheel, tmp_path):
+    """Inside the package or beside it, and the same ones: one hash, or old and new nodes would not share them."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    found = {
-        subprocess.run(
-            [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(place)!r}); {FIND_LUA}"],
-            capture_output=True, text=True, check=True, cwd=tmp_path,
-        ).stdout
-        for place in (tmp_path, ROOT)
-    }  # fmt: skip
-    assert len(found) == 1
+    installed, installed_sha = find_lua(tmp_path)
+    checkout, checkout_sha = find_lua(ROOT)
+    assert Path(installed) == tmp_path / "taskq" / "lua"
+    assert Path(checkout) == ROOT / "lua"
+    assert installed_sha == checkout_sha
+
+
+def find_lua(place: Path) -> list[str]:
+    program = f"import sys; sys.path.insert(0, {str(place)!r}); {FIND_LUA}"
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
 
 
 def test_a_producer_loads_neither_redis_nor_the_node_nor_the_command_line():
