@@ -134,13 +134,14 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message | None:
-    """The message of a line; None for an unknown op. Fields this version doesn't know are dropped."""
-    given = json.loads(line)
-    kind = _KINDS.get(given.get("op", ""))
-    if kind is None:
+    """The message of a line; None for what this version can't read. Fields it doesn't know are dropped."""
+    try:
+        given = json.loads(line)
+        kind = _KINDS[given["op"]]
+        known = {f.name for f in dataclasses.fields(kind)}
+        return kind(**{name: value for name, value in given.items() if name in known})
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    known = {f.name for f in dataclasses.fields(kind)}
-    return kind(**{name: value for name, value in given.items() if name in known})
 
 
 class Channel:

@@ -119,7 +119,9 @@ class Table:
         return slot
 
     def set_hard_deadline(self, slot: int, hard_deadline_ms: int) -> None:
-        """Set a filled slot's hard deadline (monotonic ms, 0 = none): a job may start later than it was filled."""
+        """Set a filled slot's hard deadline (monotonic ms, 0 = none): when the job starts, if that is later than its
+        fill, and to 0 as soon as its code has stopped, so that no worker is killed while a finish waits for its answer.
+        """
         self._words[_HEADER + slot * _SLOT + 2] = hard_deadline_ms
 
     def free(self, slot: int) -> None:

@@ -43,6 +43,10 @@ def test_a_message_is_one_line_and_comes_back_equal(message):
 
 def test_what_another_version_says_is_ignored():
     assert channel.decode(b'{"op":"sing"}') is None
+    assert channel.decode(b'{"op":"lost","id":"q:1"}') is None
+    assert channel.decode(b"{}") is None
+    assert channel.decode(b"[1]") is None
+    assert channel.decode(b"Traceback (most recent call last):") is None
     assert channel.decode(b'{"op":"drain","grace_ms":5,"colour":"red"}') == Drain(5)
 
 

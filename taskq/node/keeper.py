@@ -1,0 +1,107 @@
+"""Renews the leases of what this node's workers run, and passes on what the renewal says: lost, cancel, force.
+
+The node renews, not the worker: code that blocks the worker's loop or holds its GIL doesn't cost a lease. A stopped
+worker (state T) is left out on purpose: it runs nothing. The keeper reads the tables and asks nobody.
+
+A lease is good from the moment the request was *sent*: what the server adds later is a bonus nobody counts on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from taskq import commands, keys
+from taskq.commands import Held
+from taskq.connection import AsyncServer, run_async
+from taskq.errors import Unavailable
+from taskq.log import get_logger
+from taskq.node.channel import Verdict
+from taskq.node.child import Child, is_stopped
+from taskq.node.table import Entry, now_ms
+
+CALL_JOBS = 250
+LEASE_PARTS = 4  # a lease of 8 s is renewed every 2 s
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One job to renew, and the worker that runs it."""
+
+    child: Child
+    entry: Entry
+
+
+def batches(holdings: Iterable[Holding]) -> list[tuple[str, list[Holding]]]:
+    """The calls to make: one queue each, at most 250 jobs."""
+    by_queue: dict[str, list[Holding]] = {}
+    for holding in holdings:
+        by_queue.setdefault(keys.queue_of(holding.entry.id), []).append(holding)
+    return [
+        (queue, each[at : at + CALL_JOBS]) for queue, each in by_queue.items() for at in range(0, len(each), CALL_JOBS)
+    ]
+
+
+class Keeper:
+    """Renews every quarter of a lease. Queues are renewed side by side: one whose shard is away delays no other."""
+
+    def __init__(
+        self, server: AsyncServer, namespace: str, children: Callable[[], Iterable[Child]], *, lease_ms: int
+    ) -> None:
+        self._server = server
+        self._namespace = namespace
+        self._children = children
+        self._lease_ms = lease_ms
+        self._every_s = lease_ms / LEASE_PARTS / 1000
+
+    async def step(self) -> float:
+        """Renew everything once. Raises Unavailable after all others were renewed, if a queue didn't answer."""
+        began = now_ms()
+        holdings = [
+            Holding(child, entry)
+            for child in self._children()
+            if not is_stopped(child.pid)
+            for entry in self._kept(child)
+        ]
+        failed = [
+            failure
+            for failure in await asyncio.gather(
+                *(self._renew(queue, each) for queue, each in batches(holdings)), return_exceptions=True
+            )
+            if failure is not None
+        ]
+        for failure in sorted(failed, key=lambda failure: isinstance(failure, Unavailable)):
+            raise failure
+        return max(0.0, self._every_s - (now_ms() - began) / 1000)
+
+    def _kept(self, child: Child) -> list[Entry]:
+        """What stands in a worker's table but for what it has already been told is lost."""
+        held = child.held()
+        still = {(entry.id, entry.epoch) for entry in held}
+        child.told = {told for told in child.told if told[1:] in still}
+        return [entry for entry in held if ("lost", entry.id, entry.epoch) not in child.told]
+
+    async def _renew(self, queue: str, holdings: Sequence[Holding]) -> None:
+        held = [Held(each.entry.id, each.entry.epoch, each.child.worker) for each in holdings]
+        command = commands.renew(keys.queue(self._namespace, queue), lease_ms=self._lease_ms, held=held)
+        sent = now_ms()
+        words = await run_async(self._server, command, deadline_s=self._every_s)
+        for holding, word in zip(holdings, words, strict=True):
+            if holding.child.ended.is_set():
+                continue
+            if word != "lost":
+                holding.child.table.set_until(holding.entry.slot, holding.entry.epoch, sent + self._lease_ms)
+            if word != "ok":
+                self._tell(holding.child, word, holding.entry)
+
+    def _tell(self, child: Child, word: Literal["lost", "cancel", "force"], entry: Entry) -> None:
+        """Each verdict once: the worker's loop may be held, and repeats would pile up in front of it."""
+        if (word, entry.id, entry.epoch) in child.told:
+            return
+        child.told.add((word, entry.id, entry.epoch))
+        child.send(Verdict(word, entry.id, entry.epoch))
+        log.info("renewal says", word=word, job_id=entry.id, epoch=entry.epoch, worker=child.worker)

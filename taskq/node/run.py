@@ -1,0 +1,131 @@
+"""The node's life: start workers, learn from their hello where Redis is, turn the loops, end on a signal.
+
+Order at the end: workers leave first, renewed until the last is gone; then the loops stop; the record goes last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+
+from taskq.connection import AsyncServer, connect_async
+from taskq.errors import ServerUnsupported, Unavailable
+from taskq.log import get_logger
+from taskq.node.beat import Beat
+from taskq.node.burial import Undertaker
+from taskq.node.channel import Hello
+from taskq.node.child import COMMAND, Child
+from taskq.node.janitor import Janitor
+from taskq.node.keeper import Keeper
+from taskq.node.loop import Outage, again_s, turn
+from taskq.node.options import NodeOptions
+from taskq.node.reaper import Reaper
+from taskq.node.registry import Registry
+from taskq.node.scheduler import Scheduler
+from taskq.node.supervisor import Supervisor
+from taskq.node.warden import Warden
+from taskq.settings import Settings
+
+log = get_logger(__name__)
+
+
+def run(app: str, options: NodeOptions | None = None, *, command: Sequence[str] = COMMAND) -> int:
+    """Serve `app` (`module[:attribute]`) until a signal, or in a burst until nothing is left. Call it in the main
+    thread. Gives the exit code: 0 if every job ended or was given back by its worker, 1 if a process had to be killed
+    or the app can't be served (the reason is then on stderr).
+    """
+    return asyncio.run(serve(app, options or NodeOptions(), command=command))
+
+
+def new_node_id() -> str:
+    """`<host>-<pid>-<6 hex>`: new at each start, readable, safe in a key."""
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:48] or "host"
+    return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMMAND) -> int:
+    """As `run`, on a running loop."""
+    node = new_node_id()
+    supervisor = Supervisor(app, node, options, command=command)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, supervisor.drain)
+    watching = [
+        asyncio.create_task(turn("beat", Beat(lambda: supervisor.children).step)),
+        asyncio.create_task(turn("warden", Warden(lambda: supervisor.children, wedged_ms=options.wedged_ms).step)),
+    ]
+    workers = asyncio.create_task(supervisor.run())
+    hello: asyncio.Future[Hello] | asyncio.Task[None] = supervisor.hello
+    await asyncio.wait([workers, hello], return_when=asyncio.FIRST_COMPLETED)
+    if supervisor.hello.done():
+        settings = Settings.from_dict(supervisor.hello.result().settings)
+        await _with_redis(settings, node, options, supervisor, workers)
+    await workers
+    for task in watching:
+        task.cancel()
+    if supervisor.failure:
+        sys.stderr.write(supervisor.failure.rstrip() + "\n")
+    return 1 if supervisor.failure or supervisor.killed else 0
+
+
+async def _with_redis(
+    settings: Settings, node: str, options: NodeOptions, supervisor: Supervisor, workers: asyncio.Task[None]
+) -> None:
+    """Turn the loops that need Redis until the last worker is gone and buried."""
+    server = connect_async(settings, role="node")
+    supervisor.undertaker.set_result(Undertaker(server, settings.namespace))
+    outage = Outage()
+
+    def children() -> list[Child]:
+        return supervisor.children
+
+    def queues() -> list[str]:
+        return supervisor.latest.queues if supervisor.latest else []
+
+    namespace, lease_ms = settings.namespace, settings.lease_ms
+    registry = Registry(
+        server, settings, node, options, hello=lambda: supervisor.latest, workers=lambda: len(supervisor.children)
+    )
+    steps = {
+        "keeper": Keeper(server, namespace, children, lease_ms=lease_ms).step,
+        "reaper": Reaper(server, namespace, queues, lease_ms=lease_ms).step,
+        "scheduler": Scheduler(server, namespace, queues).step,
+        "janitor": Janitor(server, namespace, queues).step,
+        "registry": registry.step,
+    }
+    loops = [asyncio.create_task(turn(name, step, outage)) for name, step in steps.items()]
+    loops.append(asyncio.create_task(_check(server, supervisor)))
+    log.info("node started", node=node, queues=queues(), workers=options.workers)
+    try:
+        await workers
+    finally:
+        for task in loops:
+            task.cancel()
+        await asyncio.wait(loops)
+        with contextlib.suppress(Unavailable):
+            await registry.depart()
+        await server.aclose()
+        log.info("node ended", node=node)
+
+
+async def _check(server: AsyncServer, supervisor: Supervisor) -> None:
+    """A server that can't serve us is said at once, not in every loop."""
+    failures = 0
+    while True:
+        try:
+            await server.aping()
+        except Unavailable:
+            failures += 1
+            await asyncio.sleep(again_s(failures))
+        except ServerUnsupported as error:
+            supervisor.give_up(str(error))
+            return
+        else:
+            return

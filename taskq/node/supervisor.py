@@ -1,0 +1,183 @@
+"""Keeps as many workers alive as were asked for: starts them, buries the dead, starts them again, sees them off.
+
+Each place is a coroutine that holds one worker after another. Burying runs beside it: a replacement must not wait for
+Redis, and its id is new. Before the node's first hello nothing is known of APP, so a worker that says it can't load it,
+or dies three times on the way, ends the node; later the same is a death like any other (an edit, a full disk).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from taskq.log import get_logger
+from taskq.node.burial import Undertaker
+from taskq.node.channel import Drained, Failed, Hello, Message, Ready, Recycle, Start
+from taskq.node.child import COMMAND, Child
+from taskq.node.farewell import first, see_off
+from taskq.node.options import NodeOptions
+from taskq.node.restart import Restarts
+from taskq.node.table import now_ms
+
+DEATHS_BEFORE_HELLO = 3
+_LAST_WORDS_S = 0.25
+_LINGER_S = 5.0  # from its last word to its exit: what user code registered may take a moment
+_BURIAL_S = 5.0
+
+log = get_logger(__name__)
+
+
+class Supervisor:
+    """The workers of one node.
+
+    Attributes:
+        children: the workers that live now.
+        hello: done with the node's first hello. `latest`: the last one; a worker started later may know more.
+        undertaker: to be done with who buries, once Redis is connected.
+        failure: why the node can't go on, as text for the user; '' while it can.
+        killed: whether a process had to be killed, or died, while the node was ending.
+    """
+
+    def __init__(self, app: str, node: str, options: NodeOptions, *, command: Sequence[str] = COMMAND) -> None:
+        loop = asyncio.get_running_loop()
+        self.children: list[Child] = []
+        self.hello: asyncio.Future[Hello] = loop.create_future()
+        self.undertaker: asyncio.Future[Undertaker] = loop.create_future()
+        self.latest: Hello | None = None
+        self.failure = ""
+        self.killed = False
+        self._app = app
+        self._node = node
+        self._options = options
+        self._command = command
+        self._number = 0
+        self._ending = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._lives: set[asyncio.Task[None]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._burials: set[asyncio.Task[None]] = set()
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues this node serves, by its workers' last hello."""
+        return self.latest.queues if self.latest else []
+
+    async def run(self) -> None:
+        """Keep every place until the node ends or each worker has drained; then wait for the burials."""
+        await asyncio.gather(*(self._keep_place() for _ in range(self._options.workers)))
+        while self._leaving:
+            await asyncio.wait(self._leaving)
+        if self._burials:
+            _, unburied = await asyncio.wait(self._burials, timeout=_BURIAL_S)
+            if unburied:
+                log.warning("Redis is away: what the ended workers held comes back when its leases end")
+                self.killed = True
+
+    def drain(self) -> None:
+        """End, within the grace. Said again: now."""
+        if self._ending.is_set():
+            self._hurry.set()
+            return
+        log.info("draining", grace_s=self._options.grace_ms / 1000, workers=len(self.children))
+        self._ending.set()
+
+    def give_up(self, text: str) -> None:
+        """End at once, because it makes no sense to go on."""
+        self.failure = self.failure or text
+        self._hurry.set()
+        self._ending.set()
+
+    async def _keep_place(self) -> None:
+        restarts = Restarts()
+        while not self._ending.is_set():
+            try:
+                child = self._start()
+            except OSError as error:  # no memory, no descriptors: there may be again
+                log.warning("a worker can't be started", error=str(error))
+                await first(self._ending, timeout_s=restarts.delay_s(0))
+                continue
+            await first(child.over, child.leaving, self._ending)
+            if not child.over.is_set():
+                self._beside(self._leaving, see_off(child, self._options.grace_ms, self._hurry))
+                if not self._ending.is_set():
+                    continue  # it asked to be replaced, and leaves beside its replacement
+                await child.over.wait()
+            if child.drained or self._ending.is_set():
+                return
+            if not child.killed_for:  # our own doing is no reason to wait
+                await self._wait_to_restart(child, restarts)
+
+    async def _wait_to_restart(self, child: Child, restarts: Restarts) -> None:
+        delay_s = restarts.delay_s(now_ms() - child.born_ms)
+        if not self.hello.done() and restarts.in_a_row >= DEATHS_BEFORE_HELLO:
+            self.give_up(f"{self._app}: its worker dies while loading it ({child.cause})")
+        await first(self._ending, timeout_s=delay_s)
+
+    def _start(self) -> Child:
+        self._number += 1
+        start = Start(
+            app=self._app,
+            worker=f"{self._node}.{self._number}",
+            node=self._node,
+            queues=list(self._options.queues),
+            concurrency=self._options.concurrency,
+            threads=self._options.threads,
+            grace_ms=self._options.grace_ms,
+            burst=self._options.burst,
+            flags=self._options.flags,
+            log=self._options.log,
+        )
+        child = Child(start, self._options.slots, command=self._command)
+        self.children.append(child)
+        log.info("worker started", worker=child.worker, worker_pid=child.pid)
+        self._beside(self._lives, self._live(child))
+        return child
+
+    async def _live(self, child: Child) -> None:
+        """From its start until its last words have been heard; then it is buried."""
+        listening = asyncio.create_task(child.listen(self._heard))
+        await child.ended.wait()
+        await asyncio.wait({listening}, timeout=_LAST_WORDS_S)
+        listening.cancel()
+        self.children.remove(child)
+        if not child.drained:
+            held = len(child.held())
+            log.warning("worker died", worker=child.worker, worker_pid=child.pid, cause=child.cause, held=held)
+            self.killed |= self._ending.is_set() and child.ready
+        child.over.set()
+        self._beside(self._burials, self._bury(child))
+
+    async def _bury(self, child: Child) -> None:
+        try:
+            if child.hello is not None:
+                await (await asyncio.shield(self.undertaker)).bury(child)
+        finally:
+            child.forget()
+
+    def _heard(self, child: Child, message: Message) -> None:
+        match message:
+            case Hello():
+                child.hello = self.latest = message
+                if not self.hello.done():
+                    self.hello.set_result(message)
+            case Ready():
+                child.ready = True
+            case Drained():
+                child.drained = True
+                asyncio.get_running_loop().call_later(_LINGER_S, child.kill, "did not exit")
+            case Recycle(reason=reason):
+                log.warning("worker asks to be replaced", worker=child.worker, reason=reason)
+                child.leaving.set()
+            case Failed(error=error):
+                log.error("a worker can't load the app", worker=child.worker, error=error)
+                if not self.hello.done():
+                    self.give_up(error)
+            case _:
+                log.warning("unexpected message", worker=child.worker, op=message.op)
+
+    def _beside(self, tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine beside the places, kept in `tasks` until it is done."""
+        task = asyncio.create_task(coroutine)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
