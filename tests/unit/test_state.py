@@ -56,7 +56,7 @@ def test_three_are_terminal() -> None:
     assert TERMINAL | WAITING | {State.RUNNING} == set(State)
 
 
-@pytest.mark.parametrize("before, after", itertools.product(NAMES, NAMES))
+@pytest.mark.parametrize("before, after", list(itertools.product(NAMES, NAMES)))
 def test_every_pair(before: str, after: str) -> None:
     allowed = after in ALLOWED[before]
     assert Transition(before, after).valid is allowed
