@@ -11,7 +11,7 @@ import hashlib
 import re
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 _INCLUDE = re.compile(r"^-- @include (\S+)$", re.MULTILINE)
@@ -36,8 +36,7 @@ def folder() -> Path:
     for place in (here / "lua", here.parent / "lua"):
         if place.is_dir():
             return place
-    message = f"taskq's Lua scripts are missing: looked in {here / 'lua'} and {here.parent / 'lua'}; install taskq again"
-    raise FileNotFoundError(message)
+    raise FileNotFoundError(f"taskq's Lua scripts are missing in {here} and {here.parent}: install taskq again")
 
 
 def names() -> list[str]:
@@ -65,7 +64,7 @@ def _without_comments(source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> Script:
     """The script of that name.
 

@@ -38,7 +38,7 @@ def counts(q: QueueKeys, *, now: int | None = None) -> Command[Counts]:
 
     def read(reply: Any) -> Counts:
         found = {text(name): int(number) for name, number in zip(reply[::2], reply[1::2], strict=True)}
-        return Counts(*(found[name] for name in Counts._fields[:-1]), paused=found["paused"] > 0)
+        return Counts(**{name: found[name] for name in Counts._fields[:-1]}, paused=found["paused"] > 0)
 
     return build("counts", q, read, {"now": now})
 
