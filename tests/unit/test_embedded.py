@@ -119,6 +119,7 @@ def test_it_outlives_the_thread_that_started_it():
     server.stop()
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # 3.12 warns of threads; the child only exits
 def test_a_forked_child_does_not_stop_its_parents_server():
     with Embedded() as server:
         child = os.fork()
