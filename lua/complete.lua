@@ -60,6 +60,7 @@ for _, job in ipairs(held) do
       more[3], more[4] = 'dropped', '1'
     else
       more[3], more[4] = 'result', job.result
+      job.has_result = true
     end
   end
   state.move(job, 'completed', now, more)

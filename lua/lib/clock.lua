@@ -21,7 +21,12 @@ function clock.at(text, now)
   return tonumber(text)
 end
 
--- Lua's own tostring rounds above 14 digits.
+-- Lua's own tostring rounds above 14 digits. A batch asks for the same time again and again.
+local last_ms, last_text
+
 function clock.text(ms)
-  return string.format('%.0f', ms)
+  if ms ~= last_ms then
+    last_ms, last_text = ms, string.format('%.0f', ms)
+  end
+  return last_text
 end

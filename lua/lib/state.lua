@@ -36,72 +36,72 @@ function state.begin()
   redis.call('ZREM', keys.leases, '')
 end
 
-local function gather(into, key, ...)
-  local list = into[key]
+local function gone_from(key, id)
+  local list = state.leaving[key]
   if not list then
     list = {}
-    into[key] = list
+    state.leaving[key] = list
   end
-  for i = 1, select('#', ...) do
-    list[#list + 1] = (select(i, ...))
+  list[#list + 1] = id
+end
+
+local function stands_in(key, score, id)
+  local list = state.entering[key]
+  if not list then
+    list = {}
+    state.entering[key] = list
   end
+  local n = #list
+  list[n + 1], list[n + 2] = score, id
 end
 
 local function leave(job, to)
   local from = job.state
   if from == 'running' then
-    gather(state.leaving, keys.leases, job.id)
+    gone_from(keys.leases, job.id)
   elseif from == 'available' then
     if not job.taken then
       lane.remove(job)
     end
   else
-    gather(state.leaving, keys[from], job.id)
+    gone_from(keys[from], job.id)
   end
   if ENDS_IN[from] then
-    gather(state.leaving, keys.prune, job.id)
+    gone_from(keys.prune, job.id)
   end
   if WAITS_IN[from] and job.expires_at and not WAITS_IN[to] then
-    gather(state.leaving, keys.expiring, job.id)
+    gone_from(keys.expiring, job.id)
   end
 end
 
--- The fields that say where the job now waits.
-local function enter(job, to, now, option)
-  if to == 'available' then
-    if option == 'restore' then
-      local place = tonumber(job.place or job.created_at or now)
-      lane.restore(job, place)
-      return { 'entry', '' }
-    end
-    local fields = { 'entry', lane.append(job, now) }
-    if job.created_at and tonumber(job.created_at) ~= now then
-      fields[3], fields[4] = 'place', clock.text(now)
-    end
-    return fields
-  end
+-- Puts the job into the structure of a state that isn't an end, and adds to `more` where in it.
+local function enter(job, to, now, more, option)
+  local n = #more
   if to == 'running' then
-    gather(state.entering, keys.leases, now + option, job.id)
-    return { 'entry', '' }
+    stands_in(keys.leases, now + option, job.id)
+    more[n + 1], more[n + 2] = 'entry', ''
+  elseif to ~= 'available' then
+    local at = now
+    if to ~= 'pending' then
+      at = option
+      state.due[#state.due + 1] = job
+    end
+    stands_in(keys[to], clock.text(at), job.id)
+  elseif option == 'restore' then
+    lane.restore(job, tonumber(job.place or job.created_at or now))
+    more[n + 1], more[n + 2] = 'entry', ''
+  else
+    more[n + 1], more[n + 2] = 'entry', lane.append(job, now)
+    local text = clock.text(now)
+    if job.created_at and job.created_at ~= text then
+      more[n + 3], more[n + 4] = 'place', text
+    end
   end
-  local at = now
-  if to == 'scheduled' or to == 'retryable' then
-    at = option
-    state.due[#state.due + 1] = job
-  end
-  gather(state.entering, keys[to], clock.text(at), job.id)
-  return {}
 end
 
 -- Ended: it stays for its time, or goes at once; who waits for it is told.
 local function finish(job, to, now, more)
-  local has_result = false
-  for i = 1, #more, 2 do
-    if more[i] == 'result' then
-      has_result = true
-    end
-  end
-  local at = retention.due(job, to, now, has_result)
+  local at = retention.due(job, to, now, job.has_result)
   state.ended = state.ended + 1
   if job.waited then
     redis.call('PUBLISH', keys.done(job.id), to)
@@ -110,14 +110,14 @@ local function finish(job, to, now, more)
     redis.call('UNLINK', keys.job(job.id))
     return false
   end
-  gather(state.entering, keys[to], clock.text(now), job.id)
-  gather(state.entering, keys.prune, clock.text(at), job.id)
+  stands_in(keys[to], clock.text(now), job.id)
+  stands_in(keys.prune, clock.text(at), job.id)
   return true
 end
 
 -- Moves `job` (a table from lib/record.lua) to another state and writes `more` (field, value, ...) beside it.
 -- `option`: to running, the lease in ms; to scheduled and retryable, the due time in ms; to available, 'restore'
--- for a job that goes back to its original place.
+-- for a job that goes back to its original place. A job that ends with a result says so in `has_result`.
 function state.move(job, to, now, more, option)
   if not state.allows(job.state, to) then
     error('a ' .. tostring(job.state) .. ' job cannot become ' .. to, 0)
@@ -126,15 +126,12 @@ function state.move(job, to, now, more, option)
   local stays = true
   if ENDS_IN[to] then
     stays = finish(job, to, now, more)
-    more[#more + 1] = 'finished_at'
-    more[#more + 1] = clock.text(now)
+    local n = #more
+    more[n + 1], more[n + 2] = 'finished_at', clock.text(now)
   else
-    local fields = enter(job, to, now, option)
-    for i = 1, #fields do
-      more[#more + 1] = fields[i]
-    end
+    enter(job, to, now, more, option)
     if WAITS_IN[to] and job.expires_at and not WAITS_IN[job.state] then
-      gather(state.entering, keys.expiring, job.expires_at, job.id)
+      stands_in(keys.expiring, job.expires_at, job.id)
     end
   end
   if stays then
@@ -147,16 +144,13 @@ end
 
 -- A job that did not exist before.
 function state.create(job, to, now, more, option)
-  local fields = enter(job, to, now, option)
-  for i = 1, #fields do
-    more[#more + 1] = fields[i]
-  end
+  enter(job, to, now, more, option)
   if job.expires_at then
-    gather(state.entering, keys.expiring, job.expires_at, job.id)
+    stands_in(keys.expiring, job.expires_at, job.id)
   end
   redis.call('HSET', keys.job(job.id), 'state', to, unpack(more))
   event.note(to, job.id)
-  stats.add('enqueued ' .. job.task, 1)
+  stats.add('enqueued', job.task, 1)
 end
 
 -- What stands in a lane but is no job record: a failed job with that id takes its place, so that somebody sees it.
