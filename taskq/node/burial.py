@@ -54,7 +54,7 @@ def plan(held: Iterable[Entry], queues: Iterable[str]) -> dict[str, list[list[En
 
 
 class Undertaker:
-    """Buries the workers of one node. `queues` that can't be reached don't keep the others waiting."""
+    """Buries the workers of one node. A queue that can't be reached keeps no other waiting."""
 
     def __init__(self, server: AsyncServer, namespace: str) -> None:
         self._server = server
@@ -91,9 +91,9 @@ class Undertaker:
         try:
             spec = fields[b"backoff"].decode() if b"backoff" in fields else task.get("backoff")
             backoff = Backoff.from_spec(spec) if spec else DEFAULT_BACKOFF
-            return round(1000 * backoff.delay_s(int(fields.get(b"attempt", b"1"))))
+            return backoff.delay_ms(int(fields.get(b"attempt", b"1")))
         except ValueError:  # a damaged record: whoever runs it next says so
-            return round(1000 * DEFAULT_BACKOFF.delay_s(1))
+            return DEFAULT_BACKOFF.delay_ms(1)
 
     async def _until_answered(self, command: Command[T]) -> T:
         while True:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from taskq import commands, keys
 from taskq.connection import AsyncServer, run_async
+from taskq.node.loop import each
 
 EVERY_S = 5.0
 BUSY_S = 0.05  # while there is more: other calls get their turn in between
@@ -23,11 +24,15 @@ class Janitor:
         self._server = server
         self._namespace = namespace
         self._queues = queues
+        self._full = False
 
     async def step(self) -> float:
         """Prune each queue once, at most 100 jobs; soon again while one was full."""
-        full = False
-        for queue in self._queues():
-            command = commands.prune(keys.queue(self._namespace, queue), limit=LIMIT)
-            full |= await run_async(self._server, command, deadline_s=_CALL_S) >= LIMIT
-        return BUSY_S if full else EVERY_S
+        self._full = False
+        await each(self._prune, self._queues())
+        return BUSY_S if self._full else EVERY_S
+
+    async def _prune(self, queue: str) -> None:
+        command = commands.prune(keys.queue(self._namespace, queue), limit=LIMIT)
+        if await run_async(self._server, command, deadline_s=_CALL_S) >= LIMIT:
+            self._full = True

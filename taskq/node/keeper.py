@@ -8,22 +8,25 @@ A lease is good from the moment the request was *sent*: what the server adds lat
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from taskq import commands, keys
 from taskq.commands import Held
 from taskq.connection import AsyncServer, run_async
-from taskq.errors import Unavailable
 from taskq.log import get_logger
 from taskq.node.channel import Verdict
 from taskq.node.child import Child, is_stopped
+from taskq.node.loop import each
 from taskq.node.table import Entry, now_ms
 
 CALL_JOBS = 250
-LEASE_PARTS = 4  # a lease of 8 s is renewed every 2 s
+LEASE_PARTS = 4
+EVERY_MS = 2_000  # at least so often, also with a long lease: requests to cancel come with the answer
+
+Word = Literal["lost", "cancel", "force"]
+_VERDICTS: dict[str, Word] = {"lost": "lost", "cancel": "cancel", "force": "force"}
 
 log = get_logger(__name__)
 
@@ -42,12 +45,14 @@ def batches(holdings: Iterable[Holding]) -> list[tuple[str, list[Holding]]]:
     for holding in holdings:
         by_queue.setdefault(keys.queue_of(holding.entry.id), []).append(holding)
     return [
-        (queue, each[at : at + CALL_JOBS]) for queue, each in by_queue.items() for at in range(0, len(each), CALL_JOBS)
+        (queue, of_queue[at : at + CALL_JOBS])
+        for queue, of_queue in by_queue.items()
+        for at in range(0, len(of_queue), CALL_JOBS)
     ]
 
 
 class Keeper:
-    """Renews every quarter of a lease. Queues are renewed side by side: one whose shard is away delays no other."""
+    """Renews every 2 s, or every quarter of a shorter lease."""
 
     def __init__(
         self, server: AsyncServer, namespace: str, children: Callable[[], Iterable[Child]], *, lease_ms: int
@@ -56,7 +61,7 @@ class Keeper:
         self._namespace = namespace
         self._children = children
         self._lease_ms = lease_ms
-        self._every_s = lease_ms / LEASE_PARTS / 1000
+        self._every_s = min(EVERY_MS, lease_ms / LEASE_PARTS) / 1000
 
     async def step(self) -> float:
         """Renew everything once. Raises Unavailable after all others were renewed, if a queue didn't answer."""
@@ -67,15 +72,7 @@ class Keeper:
             if not is_stopped(child.pid)
             for entry in self._kept(child)
         ]
-        failed = [
-            failure
-            for failure in await asyncio.gather(
-                *(self._renew(queue, each) for queue, each in batches(holdings)), return_exceptions=True
-            )
-            if failure is not None
-        ]
-        for failure in sorted(failed, key=lambda failure: isinstance(failure, Unavailable)):
-            raise failure
+        await each(self._renew, batches(holdings))
         return max(0.0, self._every_s - (now_ms() - began) / 1000)
 
     def _kept(self, child: Child) -> list[Entry]:
@@ -85,8 +82,9 @@ class Keeper:
         child.told = {told for told in child.told if told[1:] in still}
         return [entry for entry in held if ("lost", entry.id, entry.epoch) not in child.told]
 
-    async def _renew(self, queue: str, holdings: Sequence[Holding]) -> None:
-        held = [Held(each.entry.id, each.entry.epoch, each.child.worker) for each in holdings]
+    async def _renew(self, batch: tuple[str, list[Holding]]) -> None:
+        queue, holdings = batch
+        held = [Held(one.entry.id, one.entry.epoch, one.child.worker) for one in holdings]
         command = commands.renew(keys.queue(self._namespace, queue), lease_ms=self._lease_ms, held=held)
         sent = now_ms()
         words = await run_async(self._server, command, deadline_s=self._every_s)
@@ -95,10 +93,11 @@ class Keeper:
                 continue
             if word != "lost":
                 holding.child.table.set_until(holding.entry.slot, holding.entry.epoch, sent + self._lease_ms)
-            if word != "ok":
-                self._tell(holding.child, word, holding.entry)
+            verdict = _VERDICTS.get(word)
+            if verdict is not None:
+                self._tell(holding.child, verdict, holding.entry)
 
-    def _tell(self, child: Child, word: Literal["lost", "cancel", "force"], entry: Entry) -> None:
+    def _tell(self, child: Child, word: Word, entry: Entry) -> None:
         """Each verdict once: the worker's loop may be held, and repeats would pile up in front of it."""
         if (word, entry.id, entry.epoch) in child.told:
             return

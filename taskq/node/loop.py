@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from taskq.errors import Unavailable
 from taskq.log import get_logger
 
 AGAIN_S = 0.25  # after the first failure, doubled for each further one
 AGAIN_MAX_S = 2.0
+AT_ONCE = 4
 _REPEAT_S = 60.0
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
 Step = Callable[[], Awaitable[float]]
 
 
@@ -44,6 +47,22 @@ class Outage:
 def again_s(failures: int) -> float:
     """How long to wait after so many failures in a row (at least 1)."""
     return float(min(AGAIN_MAX_S, AGAIN_S * 2 ** min(failures - 1, 10)))
+
+
+async def each(work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+    """Do `work` for every item, a few at a time: a queue whose shard is away delays no other, and many queues don't
+    open many connections. The first error is raised after all were tried; Unavailable only if there is no other.
+    """
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(item: T) -> None:
+        async with places:
+            await work(item)
+
+    answers = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    errors = [answer for answer in answers if answer is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, Unavailable)):
+        raise error
 
 
 async def turn(name: str, step: Step, outage: Outage | None = None) -> None:

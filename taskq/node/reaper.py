@@ -6,12 +6,12 @@ outage knows that there was one, and reaps nothing until holders have had a leas
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 
 from taskq import commands, keys
 from taskq.connection import AsyncServer, run_async
 from taskq.log import get_logger
+from taskq.node.loop import each
 
 EVERY_S = 1.0
 LIMIT = 100
@@ -33,10 +33,7 @@ class Reaper:
 
     async def step(self) -> float:
         """Reap every queue until nothing is left that has expired. A queue that doesn't answer stops no other."""
-        failed = await asyncio.gather(*(self._reap(queue) for queue in self._queues()), return_exceptions=True)
-        for failure in failed:
-            if failure is not None:
-                raise failure
+        await each(self._reap, self._queues())
         return EVERY_S
 
     async def _reap(self, queue: str) -> None:

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taskq.connection import AsyncServer, connect_async
 from taskq.errors import ServerUnsupported, Unavailable
@@ -23,7 +24,7 @@ from taskq.node.burial import Undertaker
 from taskq.node.channel import Hello
 from taskq.node.child import COMMAND, Child
 from taskq.node.janitor import Janitor
-from taskq.node.keeper import Keeper
+from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
 from taskq.node.loop import Outage, again_s, turn
 from taskq.node.options import NodeOptions
 from taskq.node.reaper import Reaper
@@ -79,7 +80,9 @@ async def _with_redis(
     settings: Settings, node: str, options: NodeOptions, supervisor: Supervisor, workers: asyncio.Task[None]
 ) -> None:
     """Turn the loops that need Redis until the last worker is gone and buried."""
-    server = connect_async(settings, role="node")
+    # A connection that swallows calls must be given up while there is still time to renew on another one.
+    patient_ms = min(settings.deadline_ms, EVERY_MS, settings.lease_ms // LEASE_PARTS)
+    server = connect_async(replace(settings, deadline_ms=patient_ms), role="node")
     supervisor.undertaker.set_result(Undertaker(server, settings.namespace))
     outage = Outage()
 
@@ -120,7 +123,7 @@ async def _check(server: AsyncServer, supervisor: Supervisor) -> None:
     failures = 0
     while True:
         try:
-            await server.aping()
+            await server.ping()
         except Unavailable:
             failures += 1
             await asyncio.sleep(again_s(failures))

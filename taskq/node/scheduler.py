@@ -6,12 +6,12 @@ claims, a paused queue, a worker that died with the timer.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 
 from taskq import commands, keys
 from taskq.commands import Command
 from taskq.connection import AsyncServer, run_async
+from taskq.node.loop import each
 
 EVERY_S = 1.0
 LIMIT = 100
@@ -28,10 +28,7 @@ class Scheduler:
 
     async def step(self) -> float:
         """Move all that is due. A queue that doesn't answer stops no other."""
-        failed = await asyncio.gather(*(self._move(queue) for queue in self._queues()), return_exceptions=True)
-        for failure in failed:
-            if failure is not None:
-                raise failure
+        await each(self._move, self._queues())
         return EVERY_S
 
     async def _move(self, queue: str) -> None:

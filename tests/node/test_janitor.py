@@ -1,0 +1,33 @@
+"""The janitor removes ended jobs whose time is over, in bounded steps."""
+
+import time
+
+from taskq import commands
+from taskq.commands import Done
+from taskq.node import janitor
+from taskq.node.janitor import Janitor
+
+
+def wall_ms():
+    return time.time_ns() // 1_000_000
+
+
+async def test_prunes_in_steps_and_comes_back_soon_while_there_is_more(ground, monkeypatch):
+    monkeypatch.setattr(janitor, "LIMIT", 3)
+    child, then = ground.child(), wall_ms() - 3 * 24 * 3_600_000
+    ids = await ground.enqueue(7)
+    jobs = await ground.claim(child, 7, now=then)
+    done = [Done(job.id, job.epoch, b"") for job in jobs]
+    await ground.do(commands.complete(ground.q, worker=child.worker, done=done, now=then))
+    cleaning = Janitor(ground.server, ground.namespace, lambda: ["default"])
+
+    async def left():
+        return sum(found is not None for found in await ground.do(commands.fetch(ground.q, ids)))
+
+    delays, counts = [], []
+    while not delays or delays[-1] == janitor.BUSY_S:
+        delays.append(await cleaning.step())
+        counts.append(await left())
+    assert counts[0] >= 4 or counts == [0]
+    assert counts[-1] == 0
+    assert delays[-1] == janitor.EVERY_S

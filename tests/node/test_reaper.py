@@ -1,0 +1,55 @@
+"""The reaper takes back what silent holders held, and nothing while an outage may be the reason for their silence."""
+
+import time
+
+import pytest
+
+from taskq.errors import Unavailable
+from taskq.node import reaper
+from taskq.node.reaper import Reaper
+
+
+def wall_ms():
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def reap(ground):
+    return Reaper(ground.server, ground.namespace, lambda: ["default"], lease_ms=8_000)
+
+
+def not_quiet(ground):
+    """As if somebody had watched the queue all the time."""
+    ground.raw.hset(ground.q.fixed("meta"), mapping={"seen": wall_ms() - 500, "quiet_until": 0})
+
+
+async def test_an_expired_lease_is_available_again(ground, reap):
+    ids = await ground.enqueue(2)
+    child = ground.child("dead.1")
+    await ground.claim(child, 2, now=wall_ms() - 60_000)
+    not_quiet(ground)
+    assert await reap.step() == reaper.EVERY_S
+    assert await ground.states(ids) == {"available"}
+    assert (await ground.fields(ids[0]))[b"attempt"] == b"1"
+
+
+async def test_after_an_outage_nothing_is_taken(ground, reap):
+    ids = await ground.enqueue(1)
+    await ground.claim(ground.child("other.1"), 1, now=wall_ms() - 60_000)
+    await reap.step()
+    await reap.step()
+    assert await ground.states(ids) == {"running"}
+
+
+async def test_a_step_goes_on_until_less_than_the_limit_was_left(ground, reap, monkeypatch):
+    monkeypatch.setattr(reaper, "LIMIT", 3)
+    ids = await ground.enqueue(8)
+    await ground.claim(ground.child("dead.1"), 8, now=wall_ms() - 60_000)
+    not_quiet(ground)
+    await reap.step()
+    assert await ground.states(ids) == {"available"}
+
+
+async def test_a_queue_that_fails_is_told_after_the_others_were_reaped(ground, nobody):
+    with pytest.raises(Unavailable):
+        await Reaper(nobody, ground.namespace, lambda: ["a", "b"], lease_ms=8_000).step()

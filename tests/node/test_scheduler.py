@@ -1,0 +1,57 @@
+"""The scheduler moves all that is due, whatever its number, and nothing that isn't."""
+
+import time
+
+import pytest
+
+from taskq import commands
+from taskq.node import scheduler
+from taskq.node.scheduler import Scheduler
+from tests.waiting import await_until
+
+
+@pytest.fixture
+def schedule(ground, monkeypatch):
+    monkeypatch.setattr(scheduler, "LIMIT", 3)
+    return Scheduler(ground.server, ground.namespace, lambda: ["default"])
+
+
+def ms_ago(ms):
+    return str(time.time_ns() // 1_000_000 - ms)
+
+
+async def test_due_jobs_become_available_later_ones_wait(ground, schedule):
+    due = await ground.enqueue(8, due="+30")
+    later = await ground.enqueue(2, due="+600000")
+    assert await ground.states(due + later) == {"scheduled"}
+
+    async def moved():
+        assert await schedule.step() == scheduler.EVERY_S
+        return await ground.states(due) == {"available"}
+
+    await await_until(moved)
+    assert await ground.states(later) == {"scheduled"}
+
+
+async def test_expired_jobs_end(ground, schedule):
+    expired = await ground.enqueue(8, expires="+30")
+    kept = await ground.enqueue(1, expires="+600000")
+
+    async def ended():
+        await schedule.step()
+        return await ground.states(expired) == {"cancelled"}
+
+    await await_until(ended)
+    assert await ground.states(kept) == {"available"}
+
+
+async def test_a_paused_queue_is_served_too(ground, schedule):
+    await ground.do(commands.pause(ground.q))
+    due = await ground.enqueue(1, due="+10")
+
+    async def moved():
+        await schedule.step()
+        return await ground.states(due) == {"available"}
+
+    await await_until(moved)
+    await ground.do(commands.resume(ground.q))
