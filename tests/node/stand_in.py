@@ -77,15 +77,15 @@ def main():  # noqa: C901, PLR0912, PLR0915
             continue
         if message is None:
             sys.exit(4)
-        if isinstance(message, Drain) and part == "finishes":
-            time.sleep(0.2)
+        if isinstance(message, Drain) and part in {"finishes", "finishes-late"}:
+            time.sleep(0.2 if part == "finishes" else 5.5)
             for id, (slot, job) in held.items():
                 run(server, commands.complete(q, worker=start.worker, done=[commands.Done(id, job.epoch, b"")]))
                 table.free(slot)
         if isinstance(message, Drain) and part == "waits-for-stop":
             continue
         if isinstance(message, Drain | Stop):
-            for id, (slot, job) in held.items() if part != "finishes" else []:
+            for id, (slot, job) in held.items() if "finishes" not in part else []:
                 run(server, commands.release(q, worker=start.worker, jobs=[commands.Release(id, job.epoch, "")]))
                 table.free(slot)
             channel.say(end, Drained())
