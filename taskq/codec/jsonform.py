@@ -77,4 +77,5 @@ def _show_extension(code: int, body: bytes, level: int) -> Any:
     name, state = parts
     if code == Code.MODEL and isinstance(state, list):
         state = state[0]  # the fields; the names of those left to their defaults are no part of the value
-    return {"$type": _NAMED[code], "value": _show(state, level), "name": str(name).replace(":", ".", 1)}
+    shown = str(name) if code == Code.OBJECT else str(name).replace(":", ".", 1)
+    return {"$type": _NAMED[code], "value": _show(state, level), "name": shown}

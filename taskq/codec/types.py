@@ -130,11 +130,11 @@ def _advice(cls: type) -> str:
             # It would arrive as the plain type, silently: the caller shall decide that.
             kind = base.__name__
             return (
-                f"a {full_name(cls)} isn't stored as such: pass {kind}(...) of it,"
+                f"the type {full_name(cls)} isn't stored as such: pass {kind}(...) of it,"
                 " or register the class with app.types.register"
             )
     return (
-        f"a {full_name(cls)} can't be stored: pass plain data (an id, a path, text),"
+        f"the type {full_name(cls)} can't be stored: pass plain data (an id, a path, text),"
         " or register the class with app.types.register"
     )
 
