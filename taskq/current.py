@@ -7,7 +7,6 @@ when the task asks for it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -70,12 +69,16 @@ class CurrentJob:
     @property
     def tags(self) -> list[str]:
         """The job's tags; a new list at each reading."""
+        import json  # `import taskq` loads this module, and most programs never run a job
+
         tags: list[str] = json.loads(self._fields.get(b"tags", b"[]"))
         return tags
 
     @property
     def meta(self) -> dict[str, str]:
         """What the caller gave as `meta=`; a new dict at each reading."""
+        import json  # as above
+
         meta: dict[str, str] = json.loads(self._fields.get(b"meta", b"{}"))
         return meta
 

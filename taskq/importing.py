@@ -129,8 +129,8 @@ def _children(parent: str, part: str) -> Iterator[str]:
             yield name
         return
     spec = importlib.util.find_spec(parent) if parent else None
-    paths = None if not parent else (spec.submodule_search_locations or []) if spec is not None else []
-    for module in pkgutil.iter_modules(paths):
+    inside = None if spec is None else spec.submodule_search_locations or []  # None: all of sys.path
+    for module in pkgutil.iter_modules(inside):
         if fnmatchcase(module.name, part) and module.name != "__main__":
             yield f"{parent}.{module.name}" if parent else module.name
 

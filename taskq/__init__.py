@@ -1,0 +1,148 @@
+"""taskq: a Redis-native distributed task service. What users import stands here by name.
+
+Names are loaded when they are first asked for, so that `import taskq` costs a
+few milliseconds, and redis is imported only when something is sent.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# At once, not on demand: the module of the same name would take the function's place when somebody imports it.
+from taskq.current import CurrentJob as CurrentJob
+from taskq.current import current as current
+
+if TYPE_CHECKING:
+    from taskq.app import TaskQ as TaskQ
+    from taskq.client import AsyncClient as AsyncClient
+    from taskq.client import Client as Client
+    from taskq.errors import AdmissionConflict as AdmissionConflict
+    from taskq.errors import AdmissionNotFound as AdmissionNotFound
+    from taskq.errors import AttemptsExhausted as AttemptsExhausted
+    from taskq.errors import BadArguments as BadArguments
+    from taskq.errors import BadRecord as BadRecord
+    from taskq.errors import DuplicateJob as DuplicateJob
+    from taskq.errors import EnqueueFailed as EnqueueFailed
+    from taskq.errors import InvalidPayload as InvalidPayload
+    from taskq.errors import InvalidTransition as InvalidTransition
+    from taskq.errors import JobAlreadyExists as JobAlreadyExists
+    from taskq.errors import JobCancelled as JobCancelled
+    from taskq.errors import JobCrashed as JobCrashed
+    from taskq.errors import JobFailed as JobFailed
+    from taskq.errors import JobNotFound as JobNotFound
+    from taskq.errors import JobTimeout as JobTimeout
+    from taskq.errors import LeadershipLost as LeadershipLost
+    from taskq.errors import LeaseLost as LeaseLost
+    from taskq.errors import LockLost as LockLost
+    from taskq.errors import NodeNotFound as NodeNotFound
+    from taskq.errors import NotInJob as NotInJob
+    from taskq.errors import PayloadTooLarge as PayloadTooLarge
+    from taskq.errors import QueueNotFound as QueueNotFound
+    from taskq.errors import ResultExpired as ResultExpired
+    from taskq.errors import ResultTimeout as ResultTimeout
+    from taskq.errors import ServerFull as ServerFull
+    from taskq.errors import ServerUnsupported as ServerUnsupported
+    from taskq.errors import TaskQError as TaskQError
+    from taskq.errors import Unavailable as Unavailable
+    from taskq.errors import Unencodable as Unencodable
+    from taskq.errors import UnknownTask as UnknownTask
+    from taskq.errors import Unschedulable as Unschedulable
+    from taskq.errors import WorkerStopped as WorkerStopped
+    from taskq.handle import Job as Job
+    from taskq.inspector import Inspector as Inspector
+    from taskq.options import Options as Options
+    from taskq.queue import Queue as Queue
+    from taskq.retry import Backoff as Backoff
+    from taskq.retry import Discard as Discard
+    from taskq.retry import Retry as Retry
+    from taskq.retry import Snooze as Snooze
+    from taskq.settings import Retention as Retention
+    from taskq.state import State as State
+    from taskq.task import Call as Call
+    from taskq.task import Task as Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdmissionConflict",
+    "AdmissionNotFound",
+    "AsyncClient",
+    "AttemptsExhausted",
+    "Backoff",
+    "BadArguments",
+    "BadRecord",
+    "Call",
+    "Client",
+    "CurrentJob",
+    "Discard",
+    "DuplicateJob",
+    "EnqueueFailed",
+    "Inspector",
+    "InvalidPayload",
+    "InvalidTransition",
+    "Job",
+    "JobAlreadyExists",
+    "JobCancelled",
+    "JobCrashed",
+    "JobFailed",
+    "JobNotFound",
+    "JobTimeout",
+    "LeadershipLost",
+    "LeaseLost",
+    "LockLost",
+    "NodeNotFound",
+    "NotInJob",
+    "Options",
+    "PayloadTooLarge",
+    "Queue",
+    "QueueNotFound",
+    "ResultExpired",
+    "ResultTimeout",
+    "Retention",
+    "Retry",
+    "ServerFull",
+    "ServerUnsupported",
+    "Snooze",
+    "State",
+    "Task",
+    "TaskQ",
+    "TaskQError",
+    "Unavailable",
+    "Unencodable",
+    "UnknownTask",
+    "Unschedulable",
+    "WorkerStopped",
+    "current",
+]
+
+# Where each name lives; what isn't listed is an error.
+_HOMES = {
+    "AsyncClient": "client",
+    "Backoff": "retry",
+    "Call": "task",
+    "Client": "client",
+    "Discard": "retry",
+    "Inspector": "inspector",
+    "Job": "handle",
+    "Options": "options",
+    "Queue": "queue",
+    "Retention": "settings",
+    "Retry": "retry",
+    "Snooze": "retry",
+    "State": "state",
+    "Task": "task",
+    "TaskQ": "app",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'taskq' has no attribute {name!r}")
+    value = getattr(import_module(f"taskq.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value  # the next look finds it without asking
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

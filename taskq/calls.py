@@ -1,0 +1,95 @@
+"""From a call to a `NewJob`: which arguments fit, what all calls of a task share, how a job gets its id. Pure.
+
+What doesn't depend on the arguments is worked out once a task (`Plan`), so that
+an enqueue costs little more than its trip to the server.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from taskq import keys
+from taskq.commands import NewJob
+from taskq.commands.command import Arg
+from taskq.errors import BadArguments
+from taskq.options import DEFAULT_QUEUE, Options, merge, stored_fields
+
+
+class Shape:
+    """A function's parameters, ready to say whether arguments fit. The usual call is settled by counting."""
+
+    __slots__ = ("_by_count", "_most", "_needed", "_signature")
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._signature = inspect.signature(fn)
+        parameters = self._signature.parameters.values()
+        positional = [each for each in parameters if each.kind in _POSITIONAL]
+        self._needed = sum(each.default is each.empty for each in positional)
+        self._most = len(positional)
+        self._by_count = not any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
+
+    def check(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, task: str) -> None:
+        """Raises BadArguments, with what doesn't fit, as the call itself would."""
+        if not kwargs and self._by_count and self._needed <= len(args) <= self._most:
+            return
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadArguments(f"{task}{self._signature} doesn't take these arguments: {error}") from None
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Plan:
+    """What all calls of one task with the same options share.
+
+    Args:
+        namespace: the app's.
+        task: the task's name.
+        executor: `async` or `thread`; '' where the code isn't known.
+        layers: options, weakest first: the app's defaults, the task's, the call's own.
+        travelling: how many of the strongest layers send their backoff and timeouts with the job. The others' stay
+            in the worker's code: 1 for a task, 2 for a producer that has no code.
+    """
+
+    __slots__ = ("_due", "_executor", "_expires", "_fields", "_own", "_prefix", "_priority", "q", "task")
+
+    def __init__(
+        self, namespace: str, task: str, executor: str, layers: Sequence[Options], *, travelling: int = 1
+    ) -> None:
+        merged = merge(*layers)
+        self.q = keys.queue(namespace, merged.queue or DEFAULT_QUEUE)
+        self.task = task
+        self._executor = executor
+        self._priority = merged.priority or 0
+        self._due = merged.due
+        self._expires = merged.expires or ""
+        self._prefix = f"{self.q.name}:"
+        self._own = None if merged.id is None else self._prefix + merged.id
+        self._fields: dict[str, Arg] = {**stored_fields(merged, merge(*layers[-travelling:]))}
+
+    def new_job(self, payload: bytes) -> NewJob:
+        """One job of this task. Its id and token are made here, once: whoever sends it again adds nothing."""
+        fields = {**self._fields, "payload": payload} if payload else self._fields
+        if self._own is None:
+            id, token = self._prefix + uuid7(), ""
+        else:
+            id, token = self._own, os.urandom(8).hex()
+        return NewJob(id, token, self.task, self._executor, self._priority, self._due, self._expires, fields)
+
+
+def uuid7() -> str:
+    """A new UUID of version 7: sorts by the time it was made, to the millisecond."""
+    random = int.from_bytes(os.urandom(10), "big")
+    number = (time.time_ns() // 1_000_000 << 80) | (random & _RANDOM_BITS) | _VERSION_AND_VARIANT
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_RANDOM_BITS = (0xFFF << 64) | ((1 << 62) - 1)
+_VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)

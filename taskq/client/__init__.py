@@ -1,0 +1,10 @@
+"""The two faces of taskq's operations: `Client` waits for each answer, `AsyncClient` awaits it.
+
+They have the same methods, one line each over `operations`; what an operation
+does, and what it raises, is said on its command in `taskq.commands`.
+"""
+
+from taskq.client.asynchronous import AsyncClient
+from taskq.client.synchronous import Client
+
+__all__ = ["AsyncClient", "Client"]

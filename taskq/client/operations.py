@@ -1,0 +1,195 @@
+"""What the clients do, as values: some commands, and how their replies become one answer. Pure.
+
+An id names its queue, and a command speaks to one queue with at most 250 ids;
+a list of ids is split accordingly, and answered in its own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from taskq import commands, keys
+from taskq.commands import Command
+from taskq.errors import InvalidTransition, JobNotFound
+from taskq.keys import QueueKeys
+from taskq.record import JobRecord
+from taskq.settings import checked_name
+from taskq.state import State
+from taskq.units import Duration, duration_ms
+
+T = TypeVar("T")
+
+MISSING = "missing"
+CLEARABLE = (State.FAILED, State.CANCELLED, State.COMPLETED)
+CLEARED = (State.FAILED, State.CANCELLED)
+"""What `clear` deletes unless it is told otherwise: completed jobs leave by retention soon enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """Commands that may be sent together, and what their replies mean."""
+
+    commands: list[Command[Any]]
+    fold: Callable[[list[Any]], T]
+
+
+def keys_of(namespace: str, id: str) -> QueueKeys:
+    """The keys of the queue that an id names.
+
+    Raises:
+        JobNotFound: this can be no job's id.
+    """
+    try:
+        return keys.queue(namespace, checked_name(keys.queue_of(id), name="queue"))
+    except ValueError:
+        raise JobNotFound(f"there is no job {id!r}: a full id is <queue>:<id>") from None
+
+
+def queue_keys(namespace: str, queue: str) -> QueueKeys:
+    """The keys of a queue by its name; ValueError if it can be none's."""
+    return keys.queue(namespace, checked_name(queue, name="queue"))
+
+
+def _spread(
+    namespace: str,
+    ids: Sequence[str],
+    build: Callable[[QueueKeys, list[str]], Command[Any]],
+    *,
+    missing: object = None,
+    partial: bool = True,
+) -> Operation[list[Any]]:
+    """One command for each queue and each 250 ids; the answers in the order of the ids.
+
+    What can be no job's id gets the answer `missing`, or with `partial=False` is refused before anything is sent.
+    """
+    by_queue: dict[QueueKeys, list[int]] = {}
+    for place, id in enumerate(ids):
+        try:
+            by_queue.setdefault(keys_of(namespace, id), []).append(place)
+        except JobNotFound:
+            if not partial:
+                raise
+    size = commands.BATCH_MAX
+    groups = [(q, all[at : at + size]) for q, all in by_queue.items() for at in range(0, len(all), size)]
+
+    def fold(replies: list[Any]) -> list[Any]:
+        answers = [missing] * len(ids)
+        for (_, places), reply in zip(groups, replies, strict=True):
+            for place, answer in zip(places, reply, strict=True):
+                answers[place] = answer
+        return answers
+
+    return Operation([build(q, [ids[place] for place in places]) for q, places in groups], fold)
+
+
+# --- jobs ---------------------------------------------------------------------
+
+
+def records(namespace: str, ids: Sequence[str]) -> Operation[list[JobRecord | None]]:
+    """Whole records in the order asked, None where there is no such job."""
+    spread = _spread(namespace, ids, commands.fetch)
+
+    def fold(replies: list[Any]) -> list[JobRecord | None]:
+        return [found and JobRecord.from_fields(*found) for found in spread.fold(replies)]
+
+    return Operation(spread.commands, fold)
+
+
+def record(namespace: str, id: str) -> Command[JobRecord]:
+    """One record. JobNotFound if there is none."""
+
+    def read(found: list[tuple[str, commands.Fields] | None]) -> JobRecord:
+        if found[0] is None:
+            raise JobNotFound(f"there is no job {id}: it never existed, or its retention has passed")
+        return JobRecord.from_fields(*found[0])
+
+    return commands.fetch(keys_of(namespace, id), [id]).then(read)
+
+
+def peek(namespace: str, id: str) -> Command[JobRecord | None]:
+    """One record, or None."""
+    return commands.fetch(keys_of(namespace, id), [id]).then(
+        lambda found: found[0] and JobRecord.from_fields(*found[0])
+    )
+
+
+def wait(namespace: str, id: str) -> Command[JobRecord | None]:
+    """As `peek`, and the job's end will be told on its channel."""
+    q = keys_of(namespace, id)
+    return commands.wait(q, id).then(lambda fields: None if fields is None else JobRecord.from_fields(id, fields))
+
+
+def cancel(namespace: str, id: str, *, running: bool, force: bool) -> Command[str]:
+    """`removed`, `requested` or `too_late`; JobNotFound, InvalidTransition for a running one with `running=False`."""
+
+    def read(words: list[str]) -> str:
+        if words[0] == MISSING:
+            raise JobNotFound(f"there is no job {id}; nothing was done")
+        if words[0] == State.RUNNING:
+            raise InvalidTransition(
+                f"job {id} is running: it can't be made cancelled without asking its worker (running=True)",
+                from_state=State.RUNNING,
+                to_state=State.CANCELLED,
+            )
+        return words[0]
+
+    command = commands.cancel(keys_of(namespace, id), [id], running=running, force=force, partial=True)
+    return command.then(read)
+
+
+def cancel_many(
+    namespace: str,
+    ids: Sequence[str],
+    *,
+    running: bool,
+    force: bool,
+    partial: bool,
+) -> Operation[list[str]]:
+    """All or nothing for each queue and each 250 ids, or a word for each id."""
+
+    def build(q: QueueKeys, some: list[str]) -> Command[list[str]]:
+        return commands.cancel(q, some, running=running, force=force, partial=partial)
+
+    return _spread(namespace, ids, build, missing=MISSING, partial=partial)
+
+
+def retry(namespace: str, id: str) -> Command[str]:
+    """`available`; JobNotFound, InvalidTransition."""
+    return commands.retry(keys_of(namespace, id), [id]).then(lambda words: words[0])
+
+
+def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operation[list[str]]:
+    """All or nothing for each queue and each 250 ids, or a word for each id."""
+
+    def build(q: QueueKeys, some: list[str]) -> Command[list[str]]:
+        return commands.retry(q, some, partial=partial)
+
+    return _spread(namespace, ids, build, missing=MISSING, partial=partial)
+
+
+# --- queues -------------------------------------------------------------------
+
+
+def purge(namespace: str, queue: str, states: Sequence[str]) -> Command[tuple[int, bool]]:
+    """One step: how many were cancelled, and whether there may be more."""
+    wrong = [state for state in states if state not in commands.WAITING]
+    if wrong:
+        raise ValueError(f"states={wrong[0]!r} can't be purged: only {', '.join(commands.WAITING)} jobs wait")
+    command = commands.purge(queue_keys(namespace, queue), states=states, limit=commands.BATCH_MAX)
+    return command.then(lambda step: (step.cancelled, step.looked >= commands.BATCH_MAX))
+
+
+def clear(namespace: str, queue: str, states: Sequence[str], older_than: Duration) -> Command[tuple[int, bool]]:
+    """One step: how many were deleted, and whether there may be more."""
+    wrong = [state for state in states if state not in CLEARABLE]
+    if wrong:
+        raise ValueError(f"states={wrong[0]!r} can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
+    command = commands.clear(
+        queue_keys(namespace, queue),
+        states=states,
+        older_than_ms=duration_ms(older_than, name="older_than"),
+        limit=commands.BATCH_MAX,
+    )
+    return command.then(lambda count: (count, count >= commands.BATCH_MAX))

@@ -1,0 +1,169 @@
+"""`Client`: the operations for threads. The twin of `asynchronous.py`; a test compares their methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from taskq import commands, keys
+from taskq.client import batch, operations
+from taskq.client.ending import RECHECK_S, ended, still_waits, until
+from taskq.commands import Command, NewJob
+from taskq.connection import Server, connect, run, run_many
+from taskq.errors import TaskQError, Unavailable
+from taskq.keys import QueueKeys
+from taskq.record import JobRecord
+from taskq.settings import Settings, resolve
+from taskq.units import Duration
+
+
+class Client:
+    """Adds, reads and changes jobs and queues by their names; each call does its I/O and gives the answer.
+
+    Args:
+        url: which Redis; default as for TaskQ.
+        namespace: as for TaskQ.
+        deadline: the longest a call takes before it raises Unavailable; default 5 s.
+        settings: all of it at once, instead.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str | None = None,
+        deadline: Duration | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = settings or resolve(url=url, namespace=namespace, deadline=deadline)
+        self.server: Server = connect(self.settings)
+        self._namespace = self.settings.namespace
+        self._known: set[str] = set()
+
+    # --- adding
+
+    def add(self, q: QueueKeys, job: NewJob, *, exists: str = "existing") -> str:
+        """Adds one job: `available`, `scheduled` or `existing`. See `commands.enqueue`."""
+        if q.name not in self._known:
+            self.register(q.name)
+        return run(self.server, commands.enqueue(q, (job,), exists=exists))[0]
+
+    def add_many(self, jobs: Sequence[NewJob], *, exists: str = "existing") -> list[str]:
+        """Adds jobs in calls of at most 250, a word for each; `batch.Interrupted` if one of several calls fails."""
+        calls = batch.calls(self._namespace, jobs)
+        for call in calls:
+            if call.q.name not in self._known:
+                self.register(call.q.name)
+        progress = batch.Progress(len(jobs), len(calls))
+        for at in range(0, len(calls), batch.CALLS_AT_ONCE):
+            some = calls[at : at + batch.CALLS_AT_ONCE]
+            error = self._add_calls(some, [batch.command(call, jobs, exists) for call in some], progress)
+            if error is not None:
+                progress.interrupt(error)
+        return progress.answer()
+
+    def _add_calls(
+        self, calls: list[batch.Call], built: list[Command[list[str]]], progress: batch.Progress
+    ) -> TaskQError | None:
+        try:
+            return progress.take(calls, run_many(self.server, [batch.told_apart(command) for command in built]))
+        except Unavailable as error:
+            return error
+        except TaskQError:
+            pass  # one was refused by the server, and took the others' answers with it: ask each again
+        for command, call in zip(built, calls, strict=True):
+            try:
+                progress.take([call], [run(self.server, command)])
+            except TaskQError as error:
+                return error
+        return None
+
+    def register(self, queue: str) -> None:
+        """Makes a queue known to everybody who lists them; once a process is enough."""
+        run(self.server, commands.register_queue(keys.cluster(self._namespace), queue))
+        self._known.add(queue)
+
+    # --- jobs
+
+    def job(self, id: str) -> JobRecord:
+        """One record. JobNotFound if there is none."""
+        return run(self.server, operations.record(self._namespace, id))
+
+    def jobs(self, ids: Iterable[str]) -> list[JobRecord | None]:
+        """Records in the order asked, None where there is no such job."""
+        return self._all(operations.records(self._namespace, list(ids)))
+
+    def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
+        """The record once the job has ended; None if there is none (any more). ResultTimeout after `timeout`."""
+        end = until(timeout)
+        record = run(self.server, operations.peek(self._namespace, id))
+        if ended(record):
+            return record
+        still_waits(id, record, timeout, end)
+        with self.server.listen(operations.keys_of(self._namespace, id).done(id)) as bell:
+            while True:
+                record = run(self.server, operations.wait(self._namespace, id))
+                if ended(record):
+                    return record
+                bell.wait(min(RECHECK_S, still_waits(id, record, timeout, end)))
+
+    def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
+        """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""
+        return run(self.server, operations.cancel(self._namespace, id, running=running, force=force))
+
+    def cancel_many(
+        self, ids: Iterable[str], *, running: bool = True, force: bool = False, partial: bool = False
+    ) -> list[str]:
+        """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each."""
+        return self._all(
+            operations.cancel_many(self._namespace, list(ids), running=running, force=force, partial=partial)
+        )
+
+    def retry(self, id: str) -> str:
+        """Runs one job again as if new. See `commands.retry`."""
+        return run(self.server, operations.retry(self._namespace, id))
+
+    def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
+        """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
+        return self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
+
+    # --- queues
+
+    def pause(self, queue: str) -> bool:
+        """Stops handing out the queue's jobs; whether that changed anything."""
+        return run(self.server, commands.pause(operations.queue_keys(self._namespace, queue)))
+
+    def resume(self, queue: str) -> bool:
+        """Hands them out again; whether that changed anything."""
+        return run(self.server, commands.resume(operations.queue_keys(self._namespace, queue)))
+
+    def purge(self, queue: str, *, states: Sequence[str] = commands.WAITING) -> int:
+        """Cancels all waiting jobs of these states; how many. See `commands.purge`."""
+        return self._steps(operations.purge(self._namespace, queue, states))
+
+    def clear(self, queue: str, *, states: Sequence[str] = operations.CLEARED, older_than: Duration = 0) -> int:
+        """Deletes ended jobs of these states for good, by default the failed and the cancelled; how many."""
+        return self._steps(operations.clear(self._namespace, queue, states, older_than))
+
+    # --- the rest
+
+    def task_info(self, task: str) -> dict[str, str] | None:
+        """What the nodes say of a task. See `commands.task_info`."""
+        return run(self.server, commands.task_info(keys.cluster(self._namespace), task))
+
+    def ping(self) -> bool:
+        """Whether the server answers; Unavailable if it doesn't within the deadline."""
+        return self.server.ping()
+
+    def close(self) -> None:
+        """Closes the connections; a later call opens new ones."""
+        self.server.close()
+
+    def _all(self, operation: operations.Operation[operations.T]) -> operations.T:
+        return operation.fold(run_many(self.server, operation.commands))
+
+    def _steps(self, command: Command[tuple[int, bool]]) -> int:
+        done, more = 0, True
+        while more:
+            count, more = run(self.server, command)
+            done += count
+        return done

@@ -1,0 +1,175 @@
+"""`Inspector`: lists and counts of jobs and queues, for people and programs that look. It changes nothing.
+
+A list is a page `{data, total, limit, offset}`. One state of one queue is one
+sorted structure in Redis; longer lists are such structures one after the other,
+so a page costs two round trips, however many jobs there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from taskq import commands, keys
+from taskq.commands import Command, Counts, Page
+from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
+from taskq.errors import BadRecord, did_you_mean
+from taskq.keys import QueueKeys
+from taskq.record import JobRecord
+from taskq.settings import checked_name
+from taskq.state import State, valid
+
+LIMIT_MAX = 1000
+
+_ORDER = (
+    State.RUNNING,
+    State.AVAILABLE,
+    State.SCHEDULED,
+    State.RETRYABLE,
+    State.PENDING,
+    State.FAILED,
+    State.COMPLETED,
+    State.CANCELLED,
+)
+"""State after state, when none is asked for: what happens now, what will, what did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a list: one state of one queue, and how many jobs it holds."""
+
+    q: QueueKeys
+    state: State
+    count: int
+
+
+class Inspector:
+    """Looks. Every method has an a-twin.
+
+    Args:
+        server: for threads.
+        aserver: for coroutines.
+    """
+
+    def __init__(self, server: Server, aserver: AsyncServer) -> None:
+        self._server = server
+        self._aserver = aserver
+        self._namespace = server.settings.namespace
+
+    def jobs(
+        self, *, state: str | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
+    ) -> dict[str, Any]:
+        """A page of jobs, as JSON holds them, newest first by entry into their state.
+
+        Args:
+            state: one of the eight; None for all, state after state. Available ones come as they would be claimed.
+            queue: None for all, queue after queue within a state.
+            limit: jobs a page, 1 to 1000.
+            offset: how many to skip.
+
+        Raises:
+            ValueError: a state or queue that can't be, or a number out of range.
+        """
+        states = _checked(state, limit, offset)
+        chosen = self._queue_keys([queue] if queue is not None else self._names())
+        counts = run_many(self._server, [commands.counts(q) for q in chosen])
+        segments = _segments(states, chosen, counts)
+        pages = run_many(self._server, _peeks(segments, limit, offset))
+        return _page(segments, pages, limit, offset)
+
+    async def ajobs(
+        self, *, state: str | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
+    ) -> dict[str, Any]:
+        """As `jobs`, awaited."""
+        states = _checked(state, limit, offset)
+        chosen = self._queue_keys([queue] if queue is not None else await self._anames())
+        counts = await run_many_async(self._aserver, [commands.counts(q) for q in chosen])
+        segments = _segments(states, chosen, counts)
+        pages = await run_many_async(self._aserver, _peeks(segments, limit, offset))
+        return _page(segments, pages, limit, offset)
+
+    def queues(self) -> list[dict[str, Any]]:
+        """Every queue by name, with how many jobs are in each state and whether it is paused."""
+        names = self._names()
+        counts = run_many(self._server, [commands.counts(q) for q in self._queue_keys(names)])
+        return [_with_name(name, count) for name, count in zip(names, counts, strict=True)]
+
+    async def aqueues(self) -> list[dict[str, Any]]:
+        """As `queues`, awaited."""
+        names = await self._anames()
+        counts = await run_many_async(self._aserver, [commands.counts(q) for q in self._queue_keys(names)])
+        return [_with_name(name, count) for name, count in zip(names, counts, strict=True)]
+
+    def counts(self, queue: str) -> Counts:
+        """How many jobs of a queue are in each state, and whether it is paused."""
+        return run(self._server, commands.counts(self._queue_keys([queue])[0]))
+
+    async def acounts(self, queue: str) -> Counts:
+        """As `counts`, awaited."""
+        return await run_async(self._aserver, commands.counts(self._queue_keys([queue])[0]))
+
+    def _names(self) -> list[str]:
+        return run(self._server, commands.queues(keys.cluster(self._namespace)))
+
+    async def _anames(self) -> list[str]:
+        return await run_async(self._aserver, commands.queues(keys.cluster(self._namespace)))
+
+    def _queue_keys(self, names: Sequence[str]) -> list[QueueKeys]:
+        return [keys.queue(self._namespace, checked_name(name, name="queue")) for name in names]
+
+
+# --- between the round trips: pure --------------------------------------------
+
+
+def _checked(state: str | None, limit: int, offset: int) -> Sequence[State]:
+    if not 1 <= limit <= LIMIT_MAX:
+        raise ValueError(f"limit={limit} is out of range: a page holds 1 to {LIMIT_MAX} jobs")
+    if offset < 0:
+        raise ValueError(f"offset={offset} is negative: it is how many jobs to skip")
+    if state is None:
+        return _ORDER
+    if not valid(state):
+        raise ValueError(f"there is no state {state!r}{did_you_mean(state, State)}: {', '.join(State)}")
+    return (State(state),)
+
+
+def _segments(states: Sequence[State], queues: Sequence[QueueKeys], counts: Sequence[Counts]) -> list[Segment]:
+    return [
+        Segment(q, state, getattr(count, state)) for state in states for q, count in zip(queues, counts, strict=True)
+    ]
+
+
+def _peeks(segments: Sequence[Segment], limit: int, offset: int) -> list[Command[Page]]:
+    """What to read for one page: the stretch of each segment that lies in it."""
+    found: list[Command[Page]] = []
+    skip, wanted = offset, limit
+    for segment in segments:
+        if skip < segment.count and wanted:
+            some = min(wanted, segment.count - skip)
+            found.append(commands.peek(segment.q, segment.state, offset=skip, limit=some))
+            wanted -= some
+        skip = max(0, skip - segment.count)
+    return found
+
+
+def _page(segments: Sequence[Segment], pages: Sequence[Page], limit: int, offset: int) -> dict[str, Any]:
+    return {
+        "data": [_shown(id, fields) for page in pages for id, fields in page.records],
+        "total": sum(segment.count for segment in segments),
+        "limit": limit,
+        "offset": offset,
+    }
+
+
+def _shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """A job for a list. A damaged one is shown with what is wrong, and doesn't hide the others."""
+    try:
+        return JobRecord.from_fields(id, dict(fields)).to_dict()
+    except BadRecord as error:
+        readable = {name: fields[name] for name in (b"task", b"state") if name in fields}
+        return {**JobRecord.from_fields(id, readable).to_dict(), "reason": f"BadRecord: {error}"}
+
+
+def _with_name(name: str, counts: Counts) -> dict[str, Any]:
+    return {"queue": name, **counts._asdict()}

@@ -1,0 +1,53 @@
+"""What `enqueue_many` and its twin share: calls checked, their jobs sealed, a failure's remains told apart. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from taskq.calls import Plan
+from taskq.client.batch import Interrupted
+from taskq.commands import NewJob
+from taskq.errors import EnqueueFailed
+from taskq.home import Home
+from taskq.task import Call, handle_of
+
+__all__ = ["Interrupted", "checked_calls", "enqueue_failed", "seal"]
+
+R = TypeVar("R")
+
+
+def checked_calls(calls: Iterable[Call[R]], exists: str) -> list[Call[R]]:
+    """The calls as a list. TypeError for anything else in it, ValueError for another word than the two."""
+    if exists not in {"existing", "raise"}:
+        raise ValueError(f'exists={exists!r} is none: give "existing" or "raise"')
+    asked = list(calls)
+    for each in asked:
+        if not isinstance(each, Call):
+            raise TypeError(f"enqueue_many takes calls, such as send.call('a@b.c'), not {each!r:.80}")
+    return asked
+
+
+def seal(call: Call[Any], plan: Plan) -> NewJob:
+    """The job of a call; one that was sent before keeps its id, so that it isn't added twice."""
+    return call.sent or plan.new_job(call.payload)
+
+
+def enqueue_failed(
+    home: Home, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], stopped: Interrupted
+) -> EnqueueFailed:
+    """The error of a batch that stopped part-way, with handles of what is in and calls of what may not be."""
+    added: list[Any] = []
+    rest: list[Call[Any]] = []
+    for call, job, word in zip(calls, jobs, stopped.words, strict=True):
+        if word is not None:
+            added.append(handle_of(home, job, word))
+        else:
+            again: Call[Any] = Call(call.task, call.args, call.kwargs, call.payload)
+            again.sent = job
+            rest.append(again)
+    return EnqueueFailed(
+        f"{len(added)} of {len(jobs)} jobs were enqueued, then: {stopped.error}; send .rest again",
+        jobs=added,
+        rest=rest,
+    )

@@ -1,0 +1,222 @@
+"""`Task`: a registered function, or the name of one elsewhere, and everything it can be asked to do.
+
+A plain call runs the function here. `enqueue` sends a job; `using` gives the
+same task with other options; `call` binds the arguments for later.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, Unpack, overload
+
+from taskq import codec
+from taskq.calls import Plan, Shape
+from taskq.commands import NewJob
+from taskq.errors import UnknownTask
+from taskq.handle import Job
+from taskq.home import Home
+from taskq.options import DEFAULT_QUEUE, Options, Vocabulary, merge, stored_fields
+from taskq.retry import DEFAULT_BACKOFF, Backoff
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+C_co = TypeVar("C_co", covariant=True)
+
+
+class Call(Generic[R_co]):
+    """A task with its arguments bound and encoded: one element of `app.enqueue_many`."""
+
+    __slots__ = ("args", "kwargs", "payload", "sent", "task")
+
+    def __init__(self, task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], payload: bytes) -> None:
+        self.task = task
+        self.args = args
+        self.kwargs = kwargs
+        self.payload = payload
+        self.sent: NewJob | None = None  # in `EnqueueFailed.rest`: the job under the id that it was sent with
+
+    def __repr__(self) -> str:
+        return f"<Call of {self.task.name}>"
+
+
+class Task(Generic[P, C_co]):
+    """A task. Made by `@app.task`, `@app.stub` and `app.by_name`.
+
+    Its type says what a plain call takes and gives; for `async def` that is a coroutine, while the types of jobs
+    and results are those of its value.
+
+    Attributes:
+        name: what jobs know it by.
+        fn: the function; None if the code is elsewhere.
+        executor: "async" or "thread": where a worker runs it; '' if the code is elsewhere.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        name: str,
+        fn: Callable[P, C_co] | None,
+        *,
+        executor: Literal["async", "thread", ""] = "",
+        declared: Options,
+        shape: Shape | None = None,
+        refusal: str | None = None,
+        asks_where: bool = False,
+    ) -> None:
+        if fn is not None:
+            functools.update_wrapper(self, fn)
+        self.name = name
+        self.fn: Any = fn
+        self.executor = executor
+        self._home = home
+        self._declared = declared
+        self._using = Options()
+        self._shape = shape
+        self._refusal = refusal
+        self._plan: Plan | None = None
+        self._asks_where = asks_where
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
+        """Run the function here and now; no job is made."""
+        if self.fn is None:
+            raise NotImplementedError(f"the code of task {self.name} isn't here, so it can't be called: enqueue it")
+        result: C_co = self.fn(*args, **kwargs)
+        return result
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    # --- what was said about it
+
+    @property
+    def options(self) -> Options:
+        """The app's defaults, the task's own options and those of `using`, laid over one another."""
+        return merge(self._home.defaults, self._declared, self._using)
+
+    @property
+    def queue(self) -> str:
+        """The queue its jobs go to."""
+        return self.options.queue or DEFAULT_QUEUE
+
+    @property
+    def backoff(self) -> Backoff:
+        """The wait between attempts."""
+        return self.options.backoff or DEFAULT_BACKOFF
+
+    @property
+    def timeout_ms(self) -> int | None:
+        """How long an attempt may take; None for as long as it likes."""
+        return self.options.timeout_ms or None
+
+    @property
+    def hard_timeout_ms(self) -> int | None:
+        """When an attempt that doesn't heed its timeout is stopped by force; None for never."""
+        return self.options.kill_after_ms or None
+
+    def using(self, **options: Unpack[Vocabulary]) -> Task[P, C_co]:
+        """The same task with other options for the jobs made through it. See `Options`.
+
+        Raises:
+            ValueError: a value that breaks its rule, or a callable backoff, which can't travel with a job.
+            TypeError, NotImplementedError: an option that isn't known, or not yet.
+        """
+        other: Task[P, C_co] = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._using = merge(self._using, Options(**options))
+        other._plan = None
+        stored_fields(other.options, other._using)  # what can't be stored is refused here, where it is said
+        other._asks_where = self._asks_where and other._using.queue is None
+        return other
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Check that the arguments fit the function, without calling it. BadArguments says what doesn't fit."""
+        if self._shape is not None:
+            self._shape.check(args, kwargs, task=self.name)
+
+    # --- jobs
+
+    @overload
+    def enqueue(self: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    @overload
+    def enqueue(self: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
+        """Make a job of this call and send it.
+
+        Raises:
+            BadArguments: they don't fit the function.
+            Unencodable, PayloadTooLarge: they can't be stored.
+            UnknownTask: no worker could find the function.
+            Unavailable, ServerFull: the server didn't take it.
+        """
+        plan = self._plan or self.plan()
+        job = plan.new_job(self._payload(args, kwargs))
+        return handle_of(self._home, job, self._home.client.add(plan.q, job))
+
+    @overload
+    async def aenqueue(self: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    @overload
+    async def aenqueue(self: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
+        """As `enqueue`, awaited."""
+        plan = self._plan or await self.aplan()
+        job = plan.new_job(self._payload(args, kwargs))
+        return handle_of(self._home, job, await self._home.aclient.add(plan.q, job))
+
+    @overload
+    def call(self: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+    @overload
+    def call(self: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[Any]:
+        """Bind and encode a call, to be enqueued with others later. Raises as `enqueue`, but for the server."""
+        return Call(self, args, kwargs, self._payload(args, kwargs))
+
+    @overload
+    def job(self: Task[P, Coroutine[Any, Any, R]], id: str) -> Job[R]: ...
+    @overload
+    def job(self: Task[P, R], id: str) -> Job[R]: ...
+    def job(self, id: str) -> Job[Any]:
+        """A job of this task by its full id, with its result's type. No I/O."""
+        return Job(self._home, id, self.name)
+
+    def _payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        if self._shape is not None:
+            self._shape.check(args, kwargs, task=self.name)
+        home = self._home
+        return codec.encode(args, kwargs, home.types, max_bytes=home.settings.max_payload)
+
+    # --- the plan of its jobs
+
+    def plan(self) -> Plan:
+        """What its jobs have in common, made at the first; asks the nodes where they serve it if nobody has said."""
+        asks = self._asks_where and self.name not in self._home.served_from
+        return self._plan or self._make_plan(self._home.client.task_info(self.name) if asks else None)
+
+    async def aplan(self) -> Plan:
+        """As `plan`, awaited."""
+        asks = self._asks_where and self.name not in self._home.served_from
+        return self._plan or self._make_plan(await self._home.aclient.task_info(self.name) if asks else None)
+
+    def _make_plan(self, info: Mapping[str, str] | None) -> Plan:
+        if self._refusal is not None:
+            raise UnknownTask(f"task {self.name} can't be enqueued: {self._refusal}")
+        home = self._home
+        home.freeze()
+        if info and "queue" in info:
+            home.served_from[self.name] = info["queue"]
+        layers = [home.defaults, self._declared, self._using]
+        if self._asks_where and self.name in home.served_from:
+            layers.insert(1, Options(queue=home.served_from[self.name]))
+        travelling = 1 if self.executor else 2
+        plan = Plan(home.settings.namespace, self.name, self.executor, layers, travelling=travelling)
+        if not self._asks_where or self.name in home.served_from:
+            self._plan = plan  # else nobody serves it yet: ask again at the next job
+        return plan
+
+
+def handle_of(home: Home, job: NewJob, word: str) -> Job[Any]:
+    """The handle of a job that was sent, by the server's word for it."""
+    if word == "existing":
+        return Job(home, job.id, job.task, created=False)
+    return Job(home, job.id, job.task, state=word, created=True)
