@@ -65,11 +65,14 @@ async def each(work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None
         raise error
 
 
-async def turn(name: str, step: Step, outage: Outage | None = None) -> None:
-    """Call `step` for ever. `outage` belongs to loops that talk to Redis. Any other error is logged, at most once a
-    minute for a loop, and the loop goes on: a fault in one step must not end the node's care for running jobs.
+async def turn(name: str, step: Step, outage: Outage | None = None, *, after_s: float = 0.0) -> None:
+    """Call `step` for ever, first `after_s` from now. `outage` belongs to loops that talk to Redis.
+
+    Any error but Unavailable is logged, at most once a minute for a loop, and the loop goes on: a fault in one step
+    must not end the node's care for running jobs.
     """
     failures, said_at = 0, float("-inf")
+    await asyncio.sleep(after_s)
     while True:
         try:
             delay_s = await step()

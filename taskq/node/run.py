@@ -34,6 +34,8 @@ from taskq.node.supervisor import Supervisor
 from taskq.node.warden import Warden
 from taskq.settings import Settings
 
+STAGGER_S = 0.15
+
 log = get_logger(__name__)
 
 
@@ -98,12 +100,16 @@ async def _with_redis(
     )
     steps = {
         "keeper": Keeper(server, namespace, children, lease_ms=lease_ms).step,
+        "registry": registry.step,
         "reaper": Reaper(server, namespace, queues, lease_ms=lease_ms).step,
         "scheduler": Scheduler(server, namespace, queues).step,
         "janitor": Janitor(server, namespace, queues).step,
-        "registry": registry.step,
     }
-    loops = [asyncio.create_task(turn(name, step, outage)) for name, step in steps.items()]
+    # One after the other rather than all at each full second: they then share a connection.
+    loops = [
+        asyncio.create_task(turn(name, step, outage, after_s=number * STAGGER_S))
+        for number, (name, step) in enumerate(steps.items())
+    ]
     loops.append(asyncio.create_task(_check(server, supervisor)))
     log.info("node started", node=node, queues=queues(), workers=options.workers)
     try:

@@ -17,8 +17,10 @@ from tests.waiting import wait_until
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 CODE = """
 import sys
+from taskq import log
 from taskq.node.options import NodeOptions
 from taskq.node.run import run
+log.setup()
 app, stand_in, workers, grace_ms, burst = sys.argv[1:]
 options = NodeOptions(workers=int(workers), grace_ms=int(grace_ms), burst=burst == "yes")
 sys.exit(run(app, options, command=(sys.executable, stand_in)))

@@ -111,6 +111,23 @@ async def test_the_death_is_noticed_within_100_ms(supervise):
     assert victim.cause == "SIGKILL"
 
 
+async def test_a_start_that_the_system_refuses_is_tried_again(supervise, monkeypatch):
+    from taskq.node import child as child_module
+
+    spawn, refusals = child_module.subprocess.Popen, [OSError("no memory"), OSError("no memory")]
+
+    def refusing(*arguments, **options):
+        if refusals:
+            raise refusals.pop()
+        return spawn(*arguments, **options)
+
+    monkeypatch.setattr(child_module.subprocess, "Popen", refusing)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    supervisor, _ = await supervise("good")
+    await ready(supervisor)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 5
+
+
 async def test_an_exit_code_is_named(supervise):
     supervisor, _ = await supervise("exits")
     await await_until(lambda: supervisor.children)
