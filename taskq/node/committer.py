@@ -1,0 +1,178 @@
+"""Tells Redis how jobs ended: group commit, one call under way per queue while the next gathers.
+
+A finish may be repeated: the record remembers which lease ended how. So a call whose answer got lost is sent again
+until it is answered, however long Redis is away; if the lease was lost meanwhile, that is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from taskq import commands
+from taskq.commands import Command, Done, Failure, Release
+from taskq.errors import Unavailable
+from taskq.keys import QueueKeys
+from taskq.log import get_logger
+from taskq.node.failure import line_of
+from taskq.node.loop import Outage, again_s
+from taskq.node.outcome import Ending
+from taskq.node.running import Running
+
+CALL_JOBS = 250
+CALL_BYTES = 1024 * 1024
+TRIES = 15  # of a finish that the server refuses: about half a minute
+
+log = get_logger(__name__)
+
+Send = Callable[[Sequence[Command[Any]]], Awaitable[list[Any]]]
+Item = tuple[Running, Ending]
+
+
+class Committer:
+    """The finishes of one worker.
+
+    Args:
+        send: sends commands in one go and gives their answers in order; raises Unavailable.
+        keys: of the queues served, by name.
+        worker: this worker's id.
+        grace_ms: how long a job may be handed back before it fails (`unknown_grace`).
+        settled: told of each job whose finish is answered, and the word of the answer.
+        outage: shared with the other callers of this process.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        keys: dict[str, QueueKeys],
+        *,
+        worker: str,
+        grace_ms: int,
+        settled: Callable[[Running, str], None],
+        outage: Outage,
+    ) -> None:
+        self._send = send
+        self._lanes = {name: _Lane(each) for name, each in keys.items()}
+        self._worker = worker
+        self._grace_ms = grace_ms
+        self._settled = settled
+        self._outage = outage
+        self._alone: set[asyncio.Task[None]] = set()
+
+    def add(self, job: Running, ending: Ending) -> None:
+        """Queue a finish; it leaves with the next call."""
+        lane = self._lanes[job.queue]
+        lane.waiting.append((job, ending))
+        if lane.sender is None:
+            lane.sender = asyncio.get_running_loop().create_task(self._empty(lane), name=f"commit {job.queue}")
+
+    async def flush(self) -> None:
+        """Wait until everything added so far is answered."""
+        while senders := [*self._alone, *(lane.sender for lane in self._lanes.values() if lane.sender is not None)]:
+            await asyncio.wait(senders)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits for an answer."""
+        return not self._alone and all(lane.sender is None for lane in self._lanes.values())
+
+    async def _empty(self, lane: _Lane) -> None:
+        try:
+            while lane.waiting:
+                batch = lane.take()
+                try:
+                    await self._commit(lane.keys, batch)
+                except Exception as error:  # noqa: BLE001 (whatever it is, the other jobs must be finished)
+                    log.warning("a call of finishes was refused; each is sent alone", error=line_of(error))
+                    for item in batch:
+                        sender = asyncio.get_running_loop().create_task(self._commit_alone(lane.keys, item))
+                        self._alone.add(sender)
+                        sender.add_done_callback(self._alone.discard)
+        finally:
+            lane.sender = None
+
+    async def _commit(self, q: QueueKeys, batch: list[Item]) -> None:
+        """Send until answered."""
+        failures = 0
+        while True:
+            try:
+                answered = await self._answers(q, batch)
+            except Unavailable as error:
+                self._outage.begins(error)
+                failures += 1
+                await asyncio.sleep(again_s(failures) * random.uniform(0.5, 1))
+            else:
+                self._outage.ends()
+                for job, word in answered:
+                    self._settled(job, word)
+                return
+
+    async def _commit_alone(self, q: QueueKeys, item: Item) -> None:
+        """Send one finish that the server may refuse. After some tries its lease is left to end."""
+        for failures in range(1, TRIES + 1):
+            try:
+                await self._commit(q, [item])
+            except Exception as error:  # noqa: BLE001 (as above)
+                if failures == TRIES:
+                    log.error("a finish was refused; its lease is left to end", job_id=item[0].id, error=line_of(error))
+                else:
+                    await asyncio.sleep(again_s(failures))
+            else:
+                return
+        self._settled(item[0], "refused")
+
+    async def _answers(self, q: QueueKeys, batch: list[Item]) -> list[tuple[Running, str]]:
+        kinds: dict[type, list[Item]] = {}
+        for item in batch:
+            kind = type(item[1])
+            if kind in kinds:
+                kinds[kind].append(item)
+            else:
+                kinds[kind] = [item]
+        replies = await self._send([self._command(q, kind, [each[1] for each in kinds[kind]]) for kind in kinds])
+        return [
+            (item[0], word)
+            for items, words in zip(kinds.values(), replies, strict=True)
+            for item, word in zip(items, words, strict=True)
+        ]
+
+    def _command(self, q: QueueKeys, kind: type, endings: list[Any]) -> Command[list[str]]:
+        if kind is Done:
+            return commands.complete(q, worker=self._worker, done=endings)
+        if kind is Failure:
+            return commands.fail(q, worker=self._worker, failures=endings)
+        if kind is Release:
+            return commands.release(q, worker=self._worker, jobs=endings)
+        return commands.snooze(q, worker=self._worker, grace_ms=self._grace_ms, jobs=endings)
+
+
+class _Lane:
+    """One queue's finishes that wait for their call."""
+
+    __slots__ = ("keys", "sender", "waiting")
+
+    def __init__(self, keys: QueueKeys) -> None:
+        self.keys = keys
+        self.waiting: list[Item] = []
+        self.sender: asyncio.Task[None] | None = None
+
+    def take(self) -> list[Item]:
+        """The next call's jobs: as many as fit its bounds, one at least."""
+        size = count = 0
+        for _, ending in self.waiting[:CALL_JOBS]:
+            size += _bytes_of(ending)
+            if size > CALL_BYTES and count:
+                break
+            count += 1
+        batch, self.waiting = self.waiting[:count], self.waiting[count:]
+        return batch
+
+
+def _bytes_of(ending: Ending) -> int:
+    if isinstance(ending, Done):
+        return len(ending.result)
+    if isinstance(ending, Failure):
+        return len(ending.error) + len(ending.reason)
+    return 0

@@ -1,0 +1,119 @@
+"""The jobs in this worker's hands: written into the shared table when claimed, struck out when Redis knows their end.
+
+A slot of the table and a slot of a class aren't the same. A class has its slot back when the job's code ends; the table
+keeps the job until Redis has answered for it, so that the node renews the lease while the finish is on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Literal
+
+from taskq.commands import Claimed
+from taskq.keys import QueueKeys
+from taskq.log import get_logger
+from taskq.node.known import Known
+from taskq.node.outcome import Ending
+from taskq.node.running import Running, Stop
+from taskq.node.table import Table, now_ms
+
+FORCE_MS = 2_000  # how long a coroutine that is cancelled by force may take to stop
+
+log = get_logger(__name__)
+
+
+class Desk:
+    """What this worker holds.
+
+    Attributes:
+        held: the jobs, by their slot in the table.
+        closed: nothing begins any more: what is still claimed is released.
+        empty: set while nothing is held.
+
+    Args:
+        table: shared with the node.
+        tasks: what this worker knows, by name.
+    """
+
+    def __init__(self, table: Table, tasks: Mapping[bytes, Known]) -> None:
+        self.held: dict[int, Running] = {}
+        self.closed = False
+        self.empty = asyncio.Event()
+        self.empty.set()
+        self._table = table
+        self._tasks = tasks
+        self._run: Callable[[Running], Coroutine[Any, Any, None]]
+        self._commit: Callable[[Running, Ending], None]
+        self._freed: Callable[[str], None]
+
+    def serve(
+        self,
+        *,
+        run: Callable[[Running], Coroutine[Any, Any, None]],
+        commit: Callable[[Running, Ending], None],
+        freed: Callable[[str], None],
+    ) -> None:
+        """Connect the others: `run` runs a job to its outcome, `commit` sends a finish, `freed` hears of free slots."""
+        self._run = run
+        self._commit = commit
+        self._freed = freed
+
+    def start(self, queue: QueueKeys, claimed: list[Claimed], until_ms: int) -> None:
+        """Write down claimed jobs, and begin them. They stand in the table before this returns."""
+        loop = asyncio.get_running_loop()
+        tasks, table, held, name, since = self._tasks, self._table, self.held, queue.name, time.monotonic()
+        for each in claimed:
+            job = Running(each, name, tasks.get(each.fields.get(b"task", b"")), since)
+            hard_ms = now_ms() + job.kill_after_ms if job.kill_after_ms else 0
+            job.slot = table.fill(job.epoch, job.id, hard_ms, until_ms=until_ms, threaded=job.executor == "thread")
+            held[job.slot] = job
+            if self.closed:
+                job.stop = Stop.SHUTDOWN
+            job.code = loop.create_task(self._run(job), name=job.id)
+        self.empty.clear()
+
+    def finish(self, job: Running, ending: Ending | None) -> None:
+        """The job's code has ended."""
+        self._freed(job.executor)
+        if ending is None:
+            self._strike_out(job)
+        else:
+            self._commit(job, ending)
+
+    def settled(self, job: Running, word: str) -> None:
+        """Redis has answered for the job."""
+        if word == "lost":
+            log.info("a finish came too late: the lease was lost", job_id=job.id, epoch=job.epoch)
+        self._strike_out(job)
+
+    def verdict(self, op: Literal["lost", "cancel", "force"], id: str, epoch: int) -> None:
+        """What the renewal said of a job. One whose code has ended is past it: its finish is on the way."""
+        for job in self.held.values():
+            if job.id == id and job.epoch == epoch and not job.ended:
+                job.halt(Stop.LOST if op == "lost" else Stop.CANCEL)
+                if op == "force":
+                    # Code in a thread can't be stopped, and a coroutine may refuse: then the node replaces this
+                    # worker, as for a hard timeout.
+                    patience_ms = 0 if job.executor == "thread" else FORCE_MS
+                    self._table.set_hard_deadline(job.slot, now_ms() + patience_ms)
+
+    def halt_all(self, why: Stop) -> None:
+        """Ask all code to stop."""
+        for job in list(self.held.values()):
+            job.halt(why)
+
+    def check_leases(self) -> None:
+        """Nobody renews any more: stop what is past its lease, because another may be running it."""
+        now = now_ms()
+        for slot, job in list(self.held.items()):
+            if not job.ended and now >= self._table.until(slot):
+                job.halt(Stop.LOST)
+
+    def _strike_out(self, job: Running) -> None:
+        if self.held.get(job.slot) is job:  # an answer that comes twice must not strike out the slot's next job
+            del self.held[job.slot]
+            self._table.free(job.slot)
+            if not self.held:
+                self.empty.set()

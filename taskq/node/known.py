@@ -1,0 +1,36 @@
+"""What a worker needs of each task it knows, read once when APP is loaded, found by the name as a record holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from taskq.retry import Backoff
+from taskq.task import Task
+
+
+class Known:
+    """A task that this worker can run.
+
+    Attributes:
+        fn: the user's function.
+        executor: "async" or "thread": where it runs.
+        bind: `bind(args, kwargs)` checks that arguments fit; raises BadArguments.
+        timeout_ms, kill_after_ms: of a job that has none of its own; 0 = none.
+        backoff: of a job that has none of its own.
+    """
+
+    __slots__ = ("backoff", "bind", "executor", "fn", "kill_after_ms", "timeout_ms")
+
+    def __init__(self, task: Task[Any, Any]) -> None:
+        self.fn: Callable[..., Any] = task.fn
+        self.executor: str = task.executor
+        self.bind = task.bind
+        self.timeout_ms: int = task.timeout_ms or 0
+        self.kill_after_ms: int = task.hard_timeout_ms or 0
+        self.backoff: Backoff = task.backoff
+
+
+def known_tasks(tasks: Iterable[Task[Any, Any]]) -> dict[bytes, Known]:
+    """Every task by its name's bytes."""
+    return {task.name.encode(): Known(task) for task in tasks}

@@ -1,0 +1,81 @@
+"""Loads APP in a worker, and says what went wrong in words about the user's own code, file and line first."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import traceback
+from collections.abc import Mapping, Sequence
+
+import taskq
+from taskq import __version__
+from taskq.app import TaskQ
+from taskq.importing import load_attribute
+from taskq.node.channel import Hello
+from taskq.node.failure import clean, line_of
+from taskq.options import DEFAULT_QUEUE
+
+_FRAMES = 3
+_OURS = (os.path.dirname(taskq.__file__) + os.sep, os.path.dirname(importlib.__file__) + os.sep)  # noqa: PTH120
+
+
+def load_app(path: str, flags: Mapping[str, str]) -> TaskQ:
+    """Import what `module[:attribute]` names, and every module that it includes.
+
+    Args:
+        path: APP, as on the command line.
+        flags: settings given on the command line; they beat all others.
+
+    Raises:
+        ImportError: there is no such thing, or it isn't a TaskQ. Whatever the user's code raises passes as it is.
+    """
+    found = load_attribute(path, "app")
+    if not isinstance(found, TaskQ):
+        kind = type(found).__name__
+        raise ImportError(f"{path!r} is a {kind}, not a TaskQ: write module:attribute of your app")  # noqa: TRY004
+    if flags:
+        found.override(**flags)
+    found.load()
+    return found
+
+
+def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
+    """What the node is told of the loaded app.
+
+    Args:
+        app: the application.
+        queues: those asked for, best first; none: every queue that a task names, and `default`.
+    """
+    tasks = {
+        task.name: {
+            "queue": task.queue,
+            "executor": task.executor,
+            "backoff": task.backoff.spec() if task.backoff.function is None else None,
+        }
+        for task in app.tasks.values()
+    }
+    named = list(queues) or sorted({DEFAULT_QUEUE, *(task.queue for task in app.tasks.values())})
+    return Hello(app.settings.to_dict(), named, tasks, __version__)
+
+
+def complaint(path: str, error: BaseException) -> str:
+    """Why APP can't be loaded: one line, then where in the user's code, innermost first, then where in ours."""
+    return "\n".join([f"can't load {path}: {line_of(error)}", *places(error)])
+
+
+def places(error: BaseException) -> list[str]:
+    """The lines that led to `error`, such as `  shop.py:3 in <module>: import missing`."""
+    places = []
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append(_place(error.filename, error.lineno, "", (error.text or "").strip()))
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
+    theirs = [each for each in frames if not each.filename.startswith(_OURS)]
+    ours = frames[-1:] if theirs and frames[-1] is not theirs[-1] else []
+    shown = [*reversed(theirs[-_FRAMES:]), *ours]
+    places += [_place(each.filename, each.lineno, f" in {each.name}", each.line or "") for each in shown]
+    return [clean(place, 500) for place in places]
+
+
+def _place(file: str, line: int | None, where: str, text: str) -> str:
+    here = os.getcwd() + os.sep  # noqa: PTH109 (text, not paths)
+    return f"  {file.removeprefix(here)}:{line or 0}{where}: {text}"

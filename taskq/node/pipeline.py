@@ -1,0 +1,149 @@
+"""The way of one job through this worker, in small steps that can each be tested alone.
+
+    look up → decode → bind → begin → around → call → outcome (which encodes)
+
+Most jobs pass with a dictionary lookup, one decode and one call. Whatever user code raises, SystemExit included, is the
+outcome of its job and never the end of the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from taskq import codec
+from taskq.commands import Done
+from taskq.current import CurrentJob, _current
+from taskq.errors import UnknownTask
+from taskq.node import outcome
+from taskq.node.executors import Threads
+from taskq.node.known import Known
+from taskq.node.outcome import Ending, WrongExecutor
+from taskq.node.running import Running, Stop
+
+Middleware = Callable[[CurrentJob, Callable[..., Awaitable[Any]]], Awaitable[Any]]
+Arguments = tuple[Sequence[Any], Mapping[str, Any]]
+
+_NONE: Arguments = ((), {})
+
+
+class NotBegun(Exception):
+    """The job was stopped before its code began."""
+
+
+class Pipeline:
+    """Runs jobs.
+
+    Args:
+        threads: where `def` tasks run.
+        middleware: the application's chain, outermost first.
+        types: the application's registered types.
+        worker: this worker's id.
+        max_bytes: the largest result.
+        finish: told of each job whose code has ended, with what to send (None: nothing).
+    """
+
+    def __init__(
+        self,
+        *,
+        threads: Threads,
+        middleware: Sequence[Middleware],
+        types: codec.Types,
+        worker: str,
+        max_bytes: int,
+        finish: Callable[[Running, Ending | None], None],
+    ) -> None:
+        self._threads = threads
+        self._middleware = tuple(middleware)
+        self._types = types
+        self._worker = worker
+        self._max_bytes = max_bytes
+        self._finish = finish
+
+    async def run(self, job: Running) -> None:
+        """Run one job from its claim to its outcome. Never raises."""
+        try:
+            known = look_up(job)
+            payload = job.fields.get(b"payload")
+            args, kwargs = codec.decode(payload, self._types) if payload else _NONE
+            known.bind(args, kwargs)
+            begin(job)
+            if job.executor == "async" and not self._middleware:
+                value = await known.fn(*args, **kwargs)
+            else:
+                value = await self._around(job, known, args, kwargs)
+        except BaseException as error:  # noqa: BLE001 (all that user code raises is the job's outcome)
+            job.ended = True
+            ending = outcome.of_error(job, error, worker=self._worker)
+        else:
+            job.ended = True
+            ending = self._of_value(job, value)
+        if job.timer is not None:
+            job.timer.cancel()
+        self._finish(job, ending)
+
+    def _of_value(self, job: Running, value: Any) -> Ending | None:
+        if job.stop is None and value is None:
+            return Done(job.id, job.epoch, b"")
+        if job.stop is Stop.LOST:
+            return None
+        if job.stop is Stop.TIMEOUT:  # too late: code that can't be stopped, or wouldn't be, has failed all the same
+            return outcome.too_late(job, worker=self._worker)
+        return outcome.of_value(job, value, worker=self._worker, max_bytes=self._max_bytes, types=self._types)
+
+    async def _around(self, job: Running, known: Known, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The middleware, outermost first, around the call."""
+        if not self._middleware:
+            return await self._call(job, known, args, kwargs)
+        current = _current.get()
+        assert current is not None  # noqa: S101 (begin has set it)
+
+        async def step(at: int) -> Any:
+            if at == len(self._middleware):
+                return await self._call(job, known, args, kwargs)
+
+            async def call_next(_job: CurrentJob | None = None) -> Any:
+                return await step(at + 1)
+
+            return await self._middleware[at](current, call_next)
+
+        return await step(0)
+
+    async def _call(self, job: Running, known: Known, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The user's function, where it belongs."""
+        if job.executor == "async":
+            return await known.fn(*args, **kwargs)
+        value = await self._threads.run(known.fn, args, kwargs)
+        # A def that returns a coroutine, such as a partial of an async def: its body hasn't run yet.
+        return await value if asyncio.iscoroutine(value) else value
+
+
+def look_up(job: Running) -> Known:
+    """The job's task, if it may run here and now.
+
+    Raises:
+        NotBegun: it was stopped before it began.
+        UnknownTask: no task here has its name.
+        WrongExecutor: it was claimed for another executor than its task runs in.
+    """
+    if job.stop is not None:
+        raise NotBegun
+    known = job.known
+    if known is None:
+        name = job.fields.get(b"task", b"").decode(errors="replace")
+        raise UnknownTask(f"unknown task: this worker's app has no task {name!r}")
+    if known.executor != job.executor:
+        raise WrongExecutor(known.executor)
+    return known
+
+
+def begin(job: Running) -> None:
+    """From here on it is user code that runs: `current()` is set, the timeout counts."""
+    deadline = None
+    if job.timeout_ms:
+        deadline = datetime.now(UTC) + timedelta(milliseconds=job.timeout_ms)
+        job.timer = asyncio.get_running_loop().call_later(job.timeout_ms / 1000, job.halt, Stop.TIMEOUT)
+    job.current = CurrentJob(job.id, epoch=job.epoch, attempt=job.attempt, fields=job.fields, deadline=deadline)
+    _current.set(job.current)

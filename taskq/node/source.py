@@ -1,0 +1,107 @@
+"""One queue as a worker's claimer sees it: what its next claim should ask for, and what the last answer means.
+
+No I/O: decided here, done by the claimer. Claims are numbered so that one whose answer got lost can be sent again and
+gives the same jobs; until it is answered the slots it offered stay taken, so that no slot is ever claimed for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from taskq.commands import BATCH_MAX, Claim
+from taskq.keys import QueueKeys
+from taskq.node.running import executor_of
+
+TIMER_MS = 10_000  # what is due later than this is found by the claims that are made anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A claim to send: its number, the free slots it offers by class, and since when it is under way (monotonic s)."""
+
+    request: int
+    free: dict[str, int]
+    limit: int
+    since: float
+
+
+class Source:
+    """A queue to claim from.
+
+    Attributes:
+        keys: its keys.
+        wanted: a claim is due whatever the last one said: a marker was popped, a timer ran out, nobody has looked yet.
+        woken: classes whose marker was taken from the other workers, and for which no claim was sent since.
+        more: classes of which the last claim got all that it asked for.
+        offer: the claim under way or in doubt.
+        empty: the last claim found nothing, and nothing was due; None while it isn't answered.
+    """
+
+    __slots__ = ("empty", "keys", "more", "offer", "request", "wanted", "woken")
+
+    def __init__(self, keys: QueueKeys) -> None:
+        self.keys = keys
+        self.wanted = True
+        self.woken: set[str] = set()
+        self.more: frozenset[str] = frozenset()
+        self.offer: Offer | None = None
+        self.request = 0
+        self.empty: bool | None = None
+
+    def ask(self, free: Mapping[str, int], slots: Mapping[str, int], room: int, now: float) -> Offer | None:
+        """The claim to send now, or None. Give it `answer` or `lost` later.
+
+        Args:
+            free: free slots by class.
+            slots: all slots by class.
+            room: how many more jobs this worker can write down.
+            now: monotonic s.
+
+        While there is known to be more, a claim takes at most half of the slots: the other half is claimed while the
+        first runs, so that neither Redis nor this process waits for the other.
+        """
+        if self.offer is not None:
+            return self.offer
+        if not self.wanted and not any(free.get(each) for each in self.more):
+            return None
+        offered = {each: min(n, -(-slots[each] // 2)) for each, n in free.items()} if self.more else dict(free)
+        limit = min(sum(offered.values()), room, BATCH_MAX)
+        if limit <= 0:
+            return None
+        self.request += 1
+        self.empty = None
+        self.wanted = False
+        self.woken -= {each for each, n in offered.items() if n > 0}
+        self.offer = Offer(self.request, offered, limit, now)
+        return self.offer
+
+    def answer(self, claim: Claim) -> dict[str, int]:
+        """Take in the answer to the offer. Returns how many slots of each class the claimed jobs take."""
+        offer = self.offer
+        if offer is None:
+            raise RuntimeError("an answer without a claim")
+        self.offer = None
+        got = dict.fromkeys(offer.free, 0)
+        for job in claim.jobs:
+            klass = executor_of(job.fields)
+            got[klass] = got.get(klass, 0) + 1
+        if len(claim.jobs) >= offer.limit:
+            self.more = frozenset(got)
+        else:
+            self.more = frozenset(each for each, n in got.items() if n and n >= offer.free.get(each, 0))
+        self.empty = claim.word in {"ok", "paused"} and not claim.jobs and claim.next_ms != 0
+        if claim.word == "stale":  # this worker's own number from before: count on from above it
+            self.request = self.request * 2 + 1
+            self.wanted = True
+        return got
+
+    def lost(self, now: float, lease_s: float) -> bool:
+        """The offer wasn't answered. It is kept and sent again; after one lease what it may have got is nobody's, and
+        will be reaped: then it is given up, and True is returned.
+        """
+        self.wanted = True
+        if self.offer is None or now - self.offer.since < lease_s:
+            return False
+        self.offer = None
+        return True

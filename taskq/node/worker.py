@@ -1,0 +1,187 @@
+"""One worker process: `python -m taskq.node.worker`, started by its node and by nobody else.
+
+It loads APP, says hello, and from then on claims jobs, runs them and tells Redis how they ended. The node renews its
+leases, passes on verdicts, and asks it to drain. Here the parts are put together and seen to their end; each part has a
+file of its own: claimer, desk, pipeline, executors, committer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from taskq import keys
+from taskq import log as logs
+from taskq.app import TaskQ
+from taskq.connection import connect_async
+from taskq.current import _current
+from taskq.log import get_logger
+from taskq.node import burst, channel, turning
+from taskq.node.channel import Channel, Drain, Drained, Failed, Hello, Ready, Recycle, Start, Stop, Verdict
+from taskq.node.claimer import NODE_AGE_MS, Claimer
+from taskq.node.committer import Committer
+from taskq.node.desk import Desk
+from taskq.node.executors import Threads
+from taskq.node.known import known_tasks
+from taskq.node.load import complaint, greeting, load_app
+from taskq.node.loop import Outage
+from taskq.node.pipeline import Pipeline
+from taskq.node.running import Stop as Why
+from taskq.node.table import Table
+from taskq.node.tether import Ends, die, tie, watch
+
+_BEAT_S = 0.5
+
+log = get_logger(__name__)
+
+
+class Worker:
+    """The parts of one worker, put together.
+
+    Args:
+        start: what the node wants.
+        hello: what was told of APP.
+        app: the user's application, loaded.
+        table: shared with the node.
+        node: the channel to it.
+    """
+
+    def __init__(self, start: Start, hello: Hello, app: TaskQ, table: Table, node: Channel) -> None:
+        settings = app.settings
+        queues = {name: keys.queue(settings.namespace, name) for name in hello.queues}
+        slots = {klass: n for klass, n in (("async", start.concurrency), ("thread", start.threads)) if n}
+        outage = Outage()
+        self._start = start
+        self._table = table
+        self._node = node
+        self.server = connect_async(settings, role="worker")
+        self.threads = Threads(start.threads, asyncio.get_running_loop())
+        self.desk = Desk(table, known_tasks(app.tasks.values()))
+        self.committer = Committer(
+            self.server.run_many,
+            queues,
+            worker=start.worker,
+            grace_ms=settings.unknown_grace_ms,
+            settled=self.desk.settled,
+            outage=outage,
+        )
+        self.claimer = Claimer(
+            self.server,
+            list(queues.values()),
+            slots,
+            worker=start.worker,
+            lease_ms=settings.lease_ms,
+            start=self.desk.start,
+            room=lambda: table.room,
+            node_age_ms=table.node_age_ms,
+            gone=self._declared_dead,
+            outage=outage,
+        )
+        pipeline = Pipeline(
+            threads=self.threads,
+            middleware=app.middleware,
+            types=app.types,
+            worker=start.worker,
+            max_bytes=settings.max_payload,
+            finish=self.desk.finish,
+        )
+        self.desk.serve(run=pipeline.run, commit=self.committer.add, freed=self.claimer.freed)
+
+    async def serve(self) -> None:
+        """Claim and run jobs until asked to leave; return with nothing left in hand."""
+        loop = asyncio.get_running_loop()
+        beside = [loop.create_task(self._listen()), loop.create_task(self._beat())]
+        claiming = loop.create_task(self.claimer.run(), name="claim")
+        self._node.send(Ready())
+        if self._start.burst:
+            beside.append(loop.create_task(self._burst()))
+        await claiming  # one that fails is a fault of ours: the worker dies of it, and is replaced
+        await self.desk.empty.wait()
+        await self.committer.flush()
+        for task in beside:
+            task.cancel()
+        # The connection that finishes travel on closes last.
+        await self.server.aclose()
+        self.threads.close()
+        self._node.send(Drained())
+        await self._node.flush()
+
+    def leave(self, grace_ms: int) -> None:
+        """Claim no more; after `grace_ms` stop what still runs. Said again, it can only shorten the grace.
+
+        A job is released once its code has stopped. One that can't be stopped keeps this worker waiting, and the node
+        ends it with the process.
+        """
+        self.desk.closed = True
+        self.claimer.stop()
+        asyncio.get_running_loop().call_later(grace_ms / 1000, self.desk.halt_all, Why.SHUTDOWN)
+
+    async def _listen(self) -> None:
+        while (message := await self._node.receive()) is not None:
+            match message:
+                case Verdict(op=op, id=id, epoch=epoch):
+                    self.desk.verdict(op, id, epoch)
+                case Drain(grace_ms=grace_ms):
+                    self.leave(grace_ms)
+                case Stop():
+                    self.leave(0)
+        die()  # the node is gone: nobody renews, and what is still running will be run by others
+
+    async def _beat(self) -> None:
+        while True:
+            self._table.beat()
+            if self._table.node_age_ms() > NODE_AGE_MS:
+                self.desk.check_leases()
+            await asyncio.sleep(_BEAT_S)
+
+    async def _burst(self) -> None:
+        await burst.until_done(self.claimer, self.desk)
+        self.leave(self._start.grace_ms)
+
+    def _declared_dead(self) -> None:
+        """Redis says that this worker was buried: whatever it holds, others have it now."""
+        self.desk.closed = True
+        self.desk.halt_all(Why.LOST)
+        self._node.send(Recycle("it was declared dead while it lived"))
+
+
+def job_of_a_line() -> dict[str, object] | None:
+    """What every line of a log that is written inside a job carries. Asked at each line, so that jobs pay nothing."""
+    job = _current.get()
+    if job is None:
+        return None
+    return {"job_id": job.id, "task": job.task, "attempt": job.attempt, "queue": job.queue}
+
+
+async def serve(start: Start, hello: Hello, app: TaskQ, table: Table, ends: Ends) -> int:
+    """Be a worker of `app`. Gives the exit code."""
+    node = await Channel.open(ends.socket())
+    node.send(hello)
+    worker = Worker(start, hello, app, table, node)
+    await worker.serve()
+    return 0
+
+
+def main() -> int:
+    """Started by the node: see `taskq.node.child`."""
+    ends = Ends.from_argv(sys.argv[1:])
+    tie(ends.parent_pid)
+    table = Table.attach(ends.table_fd)
+    watch(ends.pipe_fd, table.beat_thread)
+    end = ends.socket()
+    start = channel.hear(end)
+    if not isinstance(start, Start):
+        return 1
+    try:
+        app = load_app(start.app, start.flags)
+    except BaseException as error:  # noqa: BLE001 (user code: a module that calls sys.exit() is a mistake like any other)
+        channel.say(end, Failed(complaint(start.app, error)))
+        return 1
+    logs.setup(**start.log)
+    logs.carry(job_of_a_line)
+    end.detach()
+    return turning.run(serve(start, greeting(app, start.queues), app, table, ends))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

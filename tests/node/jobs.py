@@ -1,0 +1,41 @@
+"""Claimed jobs for tests of the worker's parts, made without Redis."""
+
+from taskq import codec
+from taskq.commands import Claimed
+from taskq.errors import BadArguments
+from taskq.node.running import Running
+from taskq.retry import Backoff
+
+
+class FakeKnown:
+    """As `taskq.node.known.Known`, around any function."""
+
+    def __init__(self, fn=None, executor="async", timeout_ms=0, kill_after_ms=0, backoff=None):
+        self.fn = fn
+        self.executor = executor
+        self.timeout_ms = timeout_ms
+        self.kill_after_ms = kill_after_ms
+        self.backoff = backoff or Backoff.fixed(7, jitter=False)
+
+    def bind(self, args, kwargs):
+        import inspect
+
+        try:
+            inspect.signature(self.fn).bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadArguments(str(error)) from None
+
+
+def claimed(id="default:1", *, epoch=1000, attempt=1, args=(), kwargs=None, **fields):
+    """A claimed job; `fields` are the record's, as text."""
+    record = {name.encode(): str(value).encode() for name, value in fields.items()}
+    record.setdefault(b"task", b"t")
+    payload = codec.encode(args, kwargs or {})
+    if payload:
+        record.setdefault(b"payload", payload)
+    return Claimed(id, epoch, attempt, record)
+
+
+def running(known=None, **fields):
+    """A job as the desk holds it."""
+    return Running(claimed(**fields), "default", known, 0.0)

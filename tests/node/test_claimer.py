@@ -1,0 +1,364 @@
+"""What a worker claims and when, against a Redis that the test plays."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from taskq import keys
+from taskq.commands import Claim
+from taskq.errors import Unavailable
+from taskq.node import claimer as module
+from taskq.node.claimer import Claimer
+from taskq.node.loop import Outage
+from taskq.node.source import Source
+from tests.node.jobs import claimed
+from tests.waiting import await_until
+
+Q = keys.queue("t", "default")
+SLOTS = {"async": 4, "thread": 2}
+
+
+def answer(*jobs, word="ok", next_ms=None):
+    return Claim(word, list(jobs), next_ms, 0)
+
+
+def jobs(count, **fields):
+    return [claimed(f"default:{n}", **fields) for n in range(count)]
+
+
+# --- what one queue's next claim asks for
+
+
+def ask(source, free=SLOTS, room=100):
+    return source.ask(free, SLOTS, room, 0.0)
+
+
+def test_a_claim_offers_every_free_slot():
+    offer = ask(Source(Q))
+    assert (offer.request, offer.free, offer.limit) == (1, SLOTS, 6)
+
+
+def test_an_unanswered_claim_is_sent_again_as_it_was():
+    source = Source(Q)
+    offer = ask(source)
+    assert not source.lost(1.0, lease_s=8)
+    assert ask(source, {"async": 1, "thread": 1}) is offer
+
+
+def test_after_a_lease_an_unanswered_claim_is_given_up():
+    source = Source(Q)
+    ask(source)
+    assert source.lost(8.0, lease_s=8)
+    assert ask(source).request == 2
+
+
+def test_nothing_is_asked_when_the_last_answer_had_less_than_offered():
+    source = Source(Q)
+    ask(source)
+    source.answer(answer(*jobs(3)))
+    assert ask(source) is None
+
+
+def test_a_class_that_gave_all_is_asked_again_by_halves():
+    source = Source(Q)
+    ask(source)
+    assert source.answer(answer(*jobs(4))) == {"async": 4, "thread": 0}
+    assert ask(source, {"async": 0, "thread": 2}) is None
+    assert ask(source, {"async": 4, "thread": 2}).free == {"async": 2, "thread": 1}
+
+
+def test_no_more_is_claimed_than_can_be_written_down():
+    assert ask(Source(Q), room=3).limit == 3
+    assert ask(Source(Q), room=0) is None
+
+
+def test_no_claim_asks_for_more_than_a_call_may_carry():
+    many = {"async": 1000}
+    assert Source(Q).ask(many, many, 5000, 0.0).limit == 250
+
+
+@pytest.mark.parametrize(
+    "given,empty",
+    [
+        (answer(), True),
+        (answer(next_ms=5), True),
+        (answer(next_ms=0), False),
+        (answer(*jobs(1)), False),
+        (answer(word="paused"), True),
+        (answer(word="stale"), False),
+    ],
+)
+def test_whether_a_queue_is_empty(given, empty):
+    source = Source(Q)
+    ask(source)
+    source.answer(given)
+    assert source.empty is empty
+
+
+def test_a_refused_number_is_counted_over():
+    source = Source(Q)
+    ask(source)
+    source.answer(answer(word="stale"))
+    assert ask(source).request > 1
+
+
+# --- the claimer
+
+
+class PlayedRedis:
+    """Answers claims from a script of the test's, and lets markers be popped."""
+
+    def __init__(self):
+        self.answers = []  # for the next claims: a Claim or an exception
+        self.claims = []  # (queue, request, limit, free)
+        self.wakes = []
+        self.blocked = None
+        self.blocks = 0
+
+    async def run(self, command):
+        await asyncio.sleep(0)
+        queue = command.keys[0]
+        if command.script.name == "wake":
+            self.wakes.append((queue, command.args[1:]))
+            return "ok"
+        _, _, request, _, limit, *free = command.args
+        self.claims.append((queue, request, limit, dict(zip(free[::2], free[1::2], strict=True))))
+        given = self.answers.pop(0) if self.answers else answer()
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    async def block(self, keys, _timeout_s):
+        self.blocked = asyncio.get_running_loop().create_future()
+        self.blocked.keys = keys
+        self.blocks += 1
+        try:
+            return await self.blocked
+        finally:
+            self.blocked = None
+
+    async def unblock(self):
+        if self.blocked is not None and not self.blocked.done():
+            self.blocked.set_result(None)
+
+    def pop(self, key):
+        self.blocked.set_result(key)
+
+
+class Played:
+    def __init__(self, redis, queues=(Q,), slots=SLOTS, room=100):
+        self.redis = redis
+        self.started = []
+        self.node_age_ms = 0
+        self.is_gone = False
+        self.claimer = Claimer(
+            redis,
+            queues,
+            slots,
+            worker="w.1",
+            lease_ms=8_000,
+            start=lambda _queue, claimed, _until_ms: self.started.extend(claimed),
+            room=lambda: room,
+            node_age_ms=lambda: self.node_age_ms,
+            gone=self.gone,
+            outage=Outage(),
+        )
+
+    def gone(self):
+        self.is_gone = True
+
+
+@pytest.fixture
+async def play():
+    """`play(answers...)` starts a claimer whose first claims get these answers."""
+    running = []
+
+    async def play(*answers, **options):
+        redis = PlayedRedis()
+        redis.answers = list(answers)
+        played = Played(redis, **options)
+        running.append((played, asyncio.create_task(played.claimer.run())))
+        return played
+
+    yield play
+    for played, task in running:
+        played.claimer.stop()
+        await asyncio.wait_for(task, 5)
+
+
+async def at_rest(played):
+    """Wait until the claimer blocks on markers."""
+    await await_until(lambda: played.redis.blocked is not None)
+
+
+async def test_a_worker_claims_at_once_then_waits_for_markers(play):
+    played = await play(answer(*jobs(3)))
+    await at_rest(played)
+    assert len(played.started) == 3
+    assert [claim[1] for claim in played.redis.claims] == [1]
+    assert set(played.redis.blocked.keys) == {Q.wake("async"), Q.wake("thread")}
+
+
+async def test_a_marker_makes_it_claim(play):
+    played = await play()
+    await at_rest(played)
+    played.redis.answers = [answer(*jobs(1))]
+    played.redis.pop(Q.wake("async"))
+    await await_until(lambda: played.started)
+    assert played.claimer.free == {"async": 3, "thread": 2}
+
+
+async def test_while_there_is_more_it_claims_until_its_slots_are_full(play):
+    played = await play(answer(*jobs(4)), answer())
+    await at_rest(played)
+    assert played.claimer.free["async"] == 0
+    # A full class is neither claimed for nor waited for.
+    assert list(played.redis.blocked.keys) == [Q.wake("thread")]
+    assert len(played.redis.claims) == 1
+
+
+async def test_a_freed_slot_is_claimed_for_when_there_is_more(play):
+    played = await play(answer(*jobs(4)))
+    await at_rest(played)
+    played.redis.answers = [answer(*jobs(1))]
+    played.claimer.freed("async")
+    await await_until(lambda: len(played.started) == 5)
+    assert played.redis.claims[1][3]["async"] == 1
+
+
+async def test_a_freed_slot_of_an_emptied_class_is_waited_for(play):
+    played = await play(answer(*jobs(4)), answer())
+    await at_rest(played)
+    played.claimer.freed("async")
+    await await_until(lambda: played.redis.blocked and len(played.redis.blocked.keys) == 2)
+
+
+async def test_a_marker_that_cannot_be_acted_on_is_set_again(play):
+    played = await play(slots={"async": 1})
+    await at_rest(played)
+    # The slot is taken between the pop and the claim, by a claim that found work at another queue, say.
+    played.claimer.free["async"] = 0
+    played.redis.pop(Q.wake("async"))
+    await await_until(lambda: played.redis.wakes)
+    assert played.redis.wakes == [(Q.prefix, ["async"])]
+
+
+async def test_an_unanswered_claim_is_repeated_with_its_number(play, monkeypatch):
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
+    played = await play(Unavailable("cut"), Unavailable("cut"), answer(*jobs(1)))
+    await await_until(lambda: played.started)
+    assert [claim[1:] for claim in played.redis.claims[:3]] == [(1, 6, SLOTS)] * 3
+    assert played.claimer.free == {"async": 3, "thread": 2}
+
+
+async def test_while_a_claim_is_in_doubt_its_slots_are_taken(play, monkeypatch):
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.05)
+    played = await play(Unavailable("cut"), answer())
+    await await_until(lambda: played.redis.claims)
+    assert played.claimer.free == {"async": 0, "thread": 0}
+    await at_rest(played)
+    assert played.claimer.free == SLOTS
+
+
+async def test_a_refused_claim_does_not_end_the_claimer(play, monkeypatch):
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
+    played = await play(ValueError("a fault of ours"), answer(*jobs(1)))
+    await await_until(lambda: played.started)
+
+
+async def test_queues_are_asked_best_first(play):
+    best, other = keys.queue("t", "best"), keys.queue("t", "other")
+    played = await play(answer(*jobs(4)), answer(), queues=(best, other))
+    await at_rest(played)
+    # The best one filled its class; the other is offered what is left.
+    assert [claim[0] for claim in played.redis.claims] == [best.prefix, other.prefix]
+    assert played.redis.claims[1][3] == {"async": 0, "thread": 2}
+
+
+async def test_it_claims_exactly_when_something_is_due(play):
+    played = await play(answer(next_ms=30))
+    await await_until(lambda: len(played.redis.claims) == 2, timeout=2)
+
+
+async def test_nothing_is_claimed_while_the_node_is_silent(play, monkeypatch):
+    monkeypatch.setattr(module, "_LOOK_AGAIN_S", 0.01)
+    played = await play()
+    await at_rest(played)
+    before = len(played.redis.claims)
+    played.node_age_ms = 3_001
+    played.redis.pop(Q.wake("async"))
+    await asyncio.sleep(0.05)
+    assert len(played.redis.claims) == before
+    assert played.redis.blocked is None
+    played.node_age_ms = 0
+    await await_until(lambda: len(played.redis.claims) > before)
+
+
+async def test_a_worker_declared_dead_stops(play):
+    played = await play(answer(word="gone"))
+    await await_until(lambda: played.is_gone)
+    assert played.claimer.stopping
+
+
+async def test_stopping_passes_a_popped_marker_on(play):
+    played = await play()
+    await at_rest(played)
+    played.redis.pop(Q.wake("thread"))
+    played.claimer.stop()
+    await await_until(lambda: played.redis.wakes)
+    assert played.redis.wakes == [(Q.prefix, ["thread"])]
+    assert len(played.redis.claims) == 1
+
+
+async def test_stopping_waits_for_the_claim_in_doubt(play, monkeypatch):
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
+    played = await play(Unavailable("cut"), answer(*jobs(2)))
+    await await_until(lambda: played.redis.claims)
+    played.claimer.stop()
+    await await_until(lambda: len(played.started) == 2)
+    assert [claim[1] for claim in played.redis.claims] == [1, 1]
+
+
+async def test_an_unblock_that_comes_too_early_is_repeated(play, monkeypatch):
+    played = await play()
+    await at_rest(played)
+    calls = []
+    unblock = played.redis.unblock
+
+    async def deaf_at_first():
+        calls.append(1)
+        if len(calls) > 2:
+            await unblock()
+
+    played.redis.unblock = deaf_at_first
+    played.claimer.stop()
+    await await_until(lambda: played.redis.blocked is None)
+    assert len(calls) > 2
+
+
+async def test_a_burst_asks_once_more(play):
+    played = await play(answer(*jobs(1)), answer(next_ms=5000))
+    await at_rest(played)
+    assert await asyncio.wait_for(played.claimer.nothing_left(), 2)
+    played.redis.answers = [answer(next_ms=0)]
+    assert not await asyncio.wait_for(played.claimer.nothing_left(), 2)
+
+
+async def test_a_cut_while_waiting_makes_it_look_at_everything(play, monkeypatch):
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
+    played = await play()
+    await at_rest(played)
+    before = len(played.redis.claims)
+    played.redis.blocked.set_exception(Unavailable("cut"))
+    await await_until(lambda: len(played.redis.claims) > before)
+    await at_rest(played)
+
+
+async def test_an_idle_claimer_sends_next_to_nothing(play):
+    played = await play()
+    await at_rest(played)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.Event().wait(), 0.3)
+    assert len(played.redis.claims) == 1
+    assert played.redis.blocks == 1

@@ -1,0 +1,138 @@
+"""What a worker holds: in the table from the claim until the answer, and what verdicts do to it."""
+
+import asyncio
+
+import pytest
+
+from taskq import keys
+from taskq.commands import Done
+from taskq.node.desk import Desk
+from taskq.node.running import Stop
+from taskq.node.table import Table, now_ms
+from tests.node.jobs import FakeKnown, claimed
+
+Q = keys.queue("t", "default")
+
+
+class Parts:
+    """A desk whose jobs end when the test says so."""
+
+    def __init__(self, table):
+        self.table = table
+        self.committed = []
+        self.freed = []
+        self.begun = []
+        self.gate = asyncio.Event()
+        self.desk = Desk(table, {b"t": FakeKnown(kill_after_ms=5_000)})
+        self.desk.serve(run=self.run, commit=lambda job, ending: self.committed.append(job), freed=self.freed.append)
+
+    async def run(self, job):
+        self.begun.append(job)
+        job.current = type("Current", (), {"cancel_requested": False})()
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            job.ended = True
+            self.desk.finish(job, None)
+        else:
+            job.ended = True
+            self.desk.finish(job, Done(job.id, job.epoch, b""))
+
+    async def start(self, *jobs, until_ms=None):
+        self.desk.start(Q, list(jobs), now_ms() + 8_000 if until_ms is None else until_ms)
+        in_table = [(entry.id, entry.epoch) for entry in self.table.read()]
+        await asyncio.sleep(0)
+        return in_table
+
+
+@pytest.fixture
+async def parts():
+    table = Table.create(16)
+    made = Parts(table)
+    yield made
+    made.gate.set()
+    await asyncio.sleep(0)
+    table.close()
+
+
+async def test_jobs_stand_in_the_table_before_they_begin(parts):
+    assert await parts.start(claimed("default:1", epoch=7), claimed("default:2", epoch=8)) == [
+        ("default:1", 7),
+        ("default:2", 8),
+    ]
+    assert not parts.desk.empty.is_set()
+
+
+async def test_the_table_keeps_a_job_until_its_finish_is_answered(parts):
+    await parts.start(claimed("default:1"))
+    parts.gate.set()
+    await asyncio.sleep(0)
+    assert parts.freed == ["async"]
+    assert len(parts.table.read()) == 1
+    parts.desk.settled(parts.committed[0], "ok")
+    assert parts.table.read() == []
+    assert parts.desk.empty.is_set()
+
+
+async def test_an_answer_that_comes_twice_strikes_out_nothing_else(parts):
+    await parts.start(claimed("default:1"))
+    parts.gate.set()
+    await asyncio.sleep(0)
+    parts.desk.settled(parts.committed[0], "ok")
+    parts.gate.clear()
+    await parts.start(claimed("default:2"))
+    parts.desk.settled(parts.committed[0], "ok")
+    assert [entry.id for entry in parts.table.read()] == ["default:2"]
+
+
+async def test_the_hard_timeout_stands_in_the_table(parts):
+    before = now_ms()
+    await parts.start(claimed("default:1"))
+    assert before + 5_000 <= parts.table.read()[0].hard_deadline <= now_ms() + 5_000
+
+
+async def test_verdicts_name_id_and_epoch(parts):
+    await parts.start(claimed("default:1", epoch=7))
+    parts.desk.verdict("cancel", "default:1", 6)
+    assert parts.begun[0].stop is None
+    parts.desk.verdict("cancel", "default:1", 7)
+    assert parts.begun[0].stop is Stop.CANCEL
+
+
+async def test_a_lost_job_is_stopped_and_struck_out(parts):
+    await parts.start(claimed("default:1", epoch=7))
+    parts.desk.verdict("lost", "default:1", 7)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert parts.table.read() == []
+    assert parts.committed == []
+
+
+async def test_lost_is_ignored_while_the_finish_is_on_its_way(parts):
+    await parts.start(claimed("default:1", epoch=7))
+    parts.gate.set()
+    await asyncio.sleep(0)
+    parts.desk.verdict("lost", "default:1", 7)
+    assert parts.begun[0].stop is None
+    assert len(parts.table.read()) == 1
+
+
+async def test_force_on_a_thread_asks_for_the_workers_end(parts):
+    await parts.start(claimed("default:1", epoch=7, **{"class": "thread"}))
+    parts.desk.verdict("force", "default:1", 7)
+    assert parts.begun[0].current.cancel_requested
+    assert parts.table.read()[0].hard_deadline <= now_ms()
+    assert parts.table.read()[0].threaded
+
+
+async def test_a_closed_desk_begins_nothing(parts):
+    parts.desk.closed = True
+    await parts.start(claimed("default:1"))
+    assert parts.begun[0].stop is Stop.SHUTDOWN
+
+
+async def test_without_a_node_jobs_stop_at_their_leases_end(parts):
+    await parts.start(claimed("default:1"), until_ms=now_ms() + 60_000)
+    await parts.start(claimed("default:2"), until_ms=now_ms() - 1)
+    parts.desk.check_leases()
+    assert [job.stop for job in parts.begun] == [None, Stop.LOST]
