@@ -22,11 +22,13 @@ function clock.at(text, now)
 end
 
 -- Lua's own tostring rounds above 14 digits. A batch asks for the same time again and again.
-local last_ms, last_text
+local texts = {}
 
 function clock.text(ms)
-  if ms ~= last_ms then
-    last_ms, last_text = ms, string.format('%.0f', ms)
+  local text = texts[ms]
+  if not text then
+    text = string.format('%.0f', ms)
+    texts[ms] = text
   end
-  return last_text
+  return text
 end

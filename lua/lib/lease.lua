@@ -13,7 +13,7 @@ function lease.proven(id, epoch, worker, verb, names)
   if job.state == 'running' and job.epoch == epoch and job.worker == worker then
     return job
   end
-  if job.ended == epoch .. ' ' .. verb then
+  if redis.call('HGET', job.key, 'ended') == epoch .. ' ' .. verb then
     return nil, 'ok'
   end
   return nil, 'lost'

@@ -6,12 +6,11 @@ local record = {}
 -- What every change of state needs to know of a job.
 record.CORE = {
   'state', 'task', 'class', 'priority', 'epoch', 'worker', 'attempt', 'max_attempts', 'entry', 'place',
-  'created_at', 'expires_at', 'keep', 'keep_result', 'waited', 'cancel', 'ended', 'released',
-  'on_lease_lost',
+  'created_at', 'expires_at', 'keep', 'keep_result', 'waited', 'cancel', 'released', 'on_lease_lost',
 }
 
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.
-record.FINISH = { 'state', 'epoch', 'worker', 'ended', 'task', 'keep', 'keep_result', 'waited' }
+record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited' }
 
 local function place_of_death(reply)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then
@@ -22,33 +21,38 @@ end
 
 -- The whole record: as a table with `id`, and flat as the server gave it.
 function record.read(id)
-  local flat = redis.pcall('HGETALL', keys.job(id))
+  local key = keys.job(id)
+  local flat = redis.pcall('HGETALL', key)
   if flat.err then
     return place_of_death(flat)
   end
   if #flat == 0 then
     return nil, 'missing'
   end
-  local job = {}
+  local job = { id = id, key = key }
   for i = 1, #flat, 2 do
     job[flat[i]] = flat[i + 1]
   end
-  job.id = id
+  job.id, job.key = id, key
   return job, flat
 end
 
 -- Some fields of a record, as a table with `id`.
 function record.fields(id, names)
-  local values = redis.pcall('HMGET', keys.job(id), unpack(names))
+  local key = keys.job(id)
+  local values = redis.pcall('HMGET', key, unpack(names))
   if values.err then
     return place_of_death(values)
   end
-  local job = { id = id }
+  local job = { id = id, key = key, state = false, task = false }
   for i = 1, #names do
-    job[names[i]] = values[i] or nil
+    local value = values[i]
+    if value then
+      job[names[i]] = value
+    end
   end
   if not job.state then
-    return nil, redis.call('EXISTS', keys.job(id)) == 1 and 'damaged' or 'missing'
+    return nil, redis.call('EXISTS', key) == 1 and 'damaged' or 'missing'
   end
   return job
 end

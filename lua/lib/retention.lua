@@ -30,13 +30,24 @@ local function setting(name)
   return settings[name]
 end
 
--- When an ended job may next lose something; nil if it keeps nothing at all.
+local plain = {}
+
+-- When an ended job may next lose something; nil if it asked to keep nothing at all.
+
 function retention.due(job, ended_as, finished_at, has_result)
-  local keep = tonumber(job.keep or setting('keep_' .. ended_as))
-  if keep == 0 then
+  if not (job.keep or has_result) then
+    -- The same for all such jobs of a batch.
+    local at = plain[ended_as]
+    if not at then
+      at = finished_at + math.max(setting('keep_' .. ended_as), LEAST_MS)
+      plain[ended_as] = at
+    end
+    return at
+  end
+  if job.keep == '0' then
     return nil
   end
-  keep = math.max(keep, LEAST_MS)
+  local keep = math.max(tonumber(job.keep or setting('keep_' .. ended_as)), LEAST_MS)
   if has_result then
     local result = tonumber(job.keep_result or math.max(keep, LEAST_WITH_RESULT_MS))
     keep = job.keep_result and math.min(keep, math.max(result, 1)) or math.max(keep, result)

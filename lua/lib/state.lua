@@ -74,12 +74,11 @@ local function leave(job, to)
   end
 end
 
--- Puts the job into the structure of a state that isn't an end, and adds to `more` where in it.
-local function enter(job, to, now, more, option)
-  local n = #more
+-- Puts the job into the structure of a state that isn't an end. Returns the fields that say where in it.
+local function enter(job, to, now, option)
   if to == 'running' then
-    stands_in(keys.leases, now + option, job.id)
-    more[n + 1], more[n + 2] = 'entry', ''
+    stands_in(keys.leases, clock.text(now + option), job.id)
+    return 'entry', ''
   elseif to ~= 'available' then
     local at = now
     if to ~= 'pending' then
@@ -87,27 +86,27 @@ local function enter(job, to, now, more, option)
       state.due[#state.due + 1] = job
     end
     stands_in(keys[to], clock.text(at), job.id)
+    return 'entry', ''
   elseif option == 'restore' then
     lane.restore(job, tonumber(job.place or job.created_at or now))
-    more[n + 1], more[n + 2] = 'entry', ''
-  else
-    more[n + 1], more[n + 2] = 'entry', lane.append(job, now)
-    local text = clock.text(now)
-    if job.created_at and job.created_at ~= text then
-      more[n + 3], more[n + 4] = 'place', text
-    end
+    return 'entry', ''
   end
+  local entry, text = lane.append(job, now), clock.text(now)
+  if job.created_at and job.created_at ~= text then
+    return 'entry', entry, 'place', text
+  end
+  return 'entry', entry
 end
 
--- Ended: it stays for its time, or goes at once; who waits for it is told.
-local function finish(job, to, now, more)
+-- Ended: it stays for its time, or goes at once; who waits for it is told. Returns whether the record stays.
+local function finish(job, to, now)
   local at = retention.due(job, to, now, job.has_result)
   state.ended = state.ended + 1
   if job.waited then
     redis.call('PUBLISH', keys.done(job.id), to)
   end
   if not at then
-    redis.call('UNLINK', keys.job(job.id))
+    redis.call('UNLINK', job.key)
     return false
   end
   stands_in(keys[to], clock.text(now), job.id)
@@ -115,27 +114,33 @@ local function finish(job, to, now, more)
   return true
 end
 
+-- `more` comes last, because a call takes only the last list whole.
+local function write(job, to, more, field, value, field2, value2)
+  if field2 then
+    redis.call('HSET', job.key, 'state', to, field, value, field2, value2, unpack(more))
+  else
+    redis.call('HSET', job.key, 'state', to, field, value, unpack(more))
+  end
+end
+
 -- Moves `job` (a table from lib/record.lua) to another state and writes `more` (field, value, ...) beside it.
 -- `option`: to running, the lease in ms; to scheduled and retryable, the due time in ms; to available, 'restore'
 -- for a job that goes back to its original place. A job that ends with a result says so in `has_result`.
 function state.move(job, to, now, more, option)
-  if not state.allows(job.state, to) then
-    error('a ' .. tostring(job.state) .. ' job cannot become ' .. to, 0)
+  local from = job.state
+  if not state.allows(from, to) then
+    error('a ' .. tostring(from) .. ' job cannot become ' .. to, 0)
   end
   leave(job, to)
-  local stays = true
   if ENDS_IN[to] then
-    stays = finish(job, to, now, more)
-    local n = #more
-    more[n + 1], more[n + 2] = 'finished_at', clock.text(now)
+    if finish(job, to, now) then
+      write(job, to, more, 'finished_at', clock.text(now))
+    end
   else
-    enter(job, to, now, more, option)
-    if WAITS_IN[to] and job.expires_at and not WAITS_IN[job.state] then
+    write(job, to, more, enter(job, to, now, option))
+    if job.expires_at and WAITS_IN[to] and not WAITS_IN[from] then
       stands_in(keys.expiring, job.expires_at, job.id)
     end
-  end
-  if stays then
-    redis.call('HSET', keys.job(job.id), 'state', to, unpack(more))
   end
   event.note(to, job.id)
   stats.note(job, to, now)
@@ -144,19 +149,19 @@ end
 
 -- A job that did not exist before.
 function state.create(job, to, now, more, option)
-  enter(job, to, now, more, option)
+  job.key = keys.job(job.id)
+  write(job, to, more, enter(job, to, now, option))
   if job.expires_at then
     stands_in(keys.expiring, job.expires_at, job.id)
   end
-  redis.call('HSET', keys.job(job.id), 'state', to, unpack(more))
   event.note(to, job.id)
   stats.add('enqueued', job.task, 1)
 end
 
 -- What stands in a lane but is no job record: a failed job with that id takes its place, so that somebody sees it.
 function state.condemn(id, now)
-  redis.call('DEL', keys.job(id))
-  local job = { id = id, state = 'available', taken = true }
+  local job = { id = id, key = keys.job(id), state = 'available', taken = true }
+  redis.call('DEL', job.key)
   local more = { 'task', '?', 'created_at', clock.text(now), 'reason', 'BadRecord: this was no job record' }
   state.move(job, 'failed', now, more)
 end
