@@ -51,7 +51,7 @@ VALUES = {
     "time": time(23, 59, 59, 999999),
     "aware time": time(1, 2, tzinfo=UTC),
     "zoned time": time(1, 2, tzinfo=BERLIN, fold=1),
-    "naive": datetime.min,
+    "naive": datetime.combine(date.min, time.min),
     "utc": datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
     "offset": datetime(2024, 5, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=45))),
     "offset of seconds": datetime(1890, 1, 1, tzinfo=timezone(timedelta(seconds=3208, microseconds=1))),
