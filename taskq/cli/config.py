@@ -1,0 +1,46 @@
+"""`taskq config`: every setting, its value and where it comes from. Passwords are never printed."""
+
+from __future__ import annotations
+
+import click
+
+from taskq.cli import output
+from taskq.cli.options import Verb, flags, json_option, server_options
+from taskq.cli.place import settings
+from taskq.cli.refusal import checked_values, refuse
+from taskq.settings import Settings
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "taskq config",
+        "TASKQ_URL=redis://db:6379/2 taskq config --json",
+        "taskq config shop.app",
+    ),
+)
+@click.argument("app", envvar="TASKQ_APP", required=False, metavar="[APP]")
+@json_option
+@server_options
+def config(*, app: str | None, json_: bool) -> None:
+    """The settings that commands work with; with APP also what its code says.
+
+    Precedence: flag, argument in code, environment (TASKQ_URL, TASKQ_NAMESPACE ...), default.
+    """
+    explained = (settings() if app is None else _of_app(app)).explain()
+    if json_:
+        output.document({each.name: {"value": each.value, "source": each.source} for each in explained})
+    else:
+        output.table(("setting", "value", "from"), [(each.name, each.value, each.source) for each in explained])
+
+
+def _of_app(path: str) -> Settings:
+    from taskq.app import load_app
+
+    with checked_values():
+        try:
+            loaded = load_app(path)
+        except Exception as error:  # noqa: BLE001 (user code may raise anything, and it is the user's to mend)
+            refuse(f"can't load {path}: {type(error).__name__}: {error}")
+        loaded.override(**flags().settings)
+        return loaded.settings

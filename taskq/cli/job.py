@@ -1,0 +1,183 @@
+"""`taskq job …`: list, show, retry, cancel, clear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from taskq.cli import output
+from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.place import app
+from taskq.cli.queue import announce, known_queues, state_list
+from taskq.cli.refusal import WrongUsage, checked_values, refuse
+from taskq.client.operations import CLEARABLE
+from taskq.state import State
+
+
+@click.group(
+    cls=Noun,
+    examples=("taskq job list --state failed",),
+)
+@server_options
+def job() -> None:
+    """Jobs: list, show, retry, cancel, clear."""
+
+
+@job.command(
+    "list",
+    short_help="A page of jobs.",
+    examples=(
+        "taskq job list --state failed --queue email",
+        "taskq job list --limit 200 --offset 200 --json",
+    ),
+)
+@click.option("--state", metavar="STATE", help=f"One of {', '.join(State)} [all, state after state].")
+@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Jobs a page.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="How many to skip.")
+@json_option
+@server_options
+def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json_: bool) -> None:
+    """Jobs, newest first by entry into their state; available ones in the order in which they will be claimed."""
+    if state is not None and state not in State.__members__.values():
+        from taskq.errors import did_you_mean
+
+        raise WrongUsage(f"there is no state {state!r}{did_you_mean(state, State)}: one of {', '.join(State)}")
+    place = app()
+    with checked_values():
+        page = place.inspector.jobs(state=state, queue=queue, limit=limit, offset=offset)
+    if json_:
+        output.document(page)
+        return
+    rows = [
+        (each["id"], each["task"], each["state"], f"{each['attempt']}/{each['max_attempts']}", *_when_and_why(each))
+        for each in page["data"]
+    ]
+    output.table(("id", "task", "state", "attempt", "since", "note"), rows)
+    last = offset + len(rows)
+    if last < page["total"]:
+        output.note(f"{offset + 1}–{last} of {page['total']}; the next page: --offset {last}")
+
+
+def _when_and_why(each: dict[str, Any]) -> tuple[str, str]:
+    since = each["finished_at"] or each["started_at"] or each["scheduled_at"] or each["created_at"]
+    errors = each["errors"]
+    why = each["reason"] or (f"{errors[-1]['type']}: {errors[-1]['message']}" if errors else "")
+    return output.instant(since), output.one_line(why)[:80]
+
+
+@job.command(
+    short_help="Everything about a job.",
+    examples=("taskq job show email:019b2c3e-7d1a-7000-8000-6f1b2c3d4e5f --json",),
+)
+@click.argument("id", metavar="ID")
+@json_option
+@server_options
+def show(*, id: str, json_: bool) -> None:
+    """Everything that is stored of a job: arguments, result, errors, times."""
+    record = app().client.job(id).to_dict()
+    if json_:
+        output.document(record)
+        return
+    output.pairs((name, _shown(name, value)) for name, value in record.items() if name != "errors")
+    for error in record["errors"]:
+        who = f" on {error['worker']}" if error.get("worker") else ""
+        output.put(f"attempt {error['attempt']}, {output.instant(error['at'])}{who}: {error['type']}")
+        output.block(error.get("traceback") or error["message"])
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name.endswith("_at"):
+        return output.instant(value)
+    return output.as_json(value, indent=None) if isinstance(value, dict | list) and value else value
+
+
+@job.command(
+    short_help="Run jobs again.",
+    examples=("taskq job retry email:019b2c3e-7d1a-7000-8000-6f1b2c3d4e5f",),
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@click.option("--partial", is_flag=True, help="Do what can be done; without it all or nothing for each queue.")
+@server_options
+def retry(*, ids: tuple[str, ...], partial: bool) -> None:
+    """Run completed, failed, cancelled or retryable jobs again as if new: attempt 0, errors and result cleared."""
+    client = app().client
+    words = client.retry_many(ids, partial=True) if partial else client.retry_many(ids)
+    _report(ids, words, {"available": "runs again"})
+
+
+@job.command(
+    short_help="Cancel jobs.",
+    examples=(
+        "taskq job cancel email:019b2c3e-7d1a-7000-8000-6f1b2c3d4e5f",
+        "taskq job cancel --no-running email:7 email:8",
+    ),
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@click.option(
+    "--running/--no-running", default=True, show_default=True, help="Ask the workers of running ones to stop."
+)
+@click.option("--force", is_flag=True, help="A worker may be replaced to stop a job that can't be interrupted.")
+@click.option("--partial", is_flag=True, help="Do what can be done; without it all or nothing for each queue.")
+@server_options
+def cancel(*, ids: tuple[str, ...], running: bool, force: bool, partial: bool) -> None:
+    """Cancel jobs: a waiting one is cancelled at once, the worker of a running one is asked to stop it."""
+    client = app().client
+    if len(ids) == 1 and not partial:
+        words = [client.cancel(ids[0], running=running, force=force)]
+    else:
+        words = client.cancel_many(ids, running=running, force=force, partial=partial)
+    _report(ids, words, {"removed": "cancelled", "requested": "its worker was asked to stop it"})
+
+
+_REFUSALS = {
+    "missing": "there is no such job",
+    "too_late": "has ended already",
+    "running": "is running: cancel it with --running",
+}
+
+
+def _report(ids: tuple[str, ...], words: list[str], done: dict[str, str]) -> None:
+    """A line for each job; exit code 1 if any of them was refused."""
+    refused = [(id, word) for id, word in zip(ids, words, strict=True) if word not in done]
+    for id, word in zip(ids, words, strict=True):
+        if word in done:
+            output.put(f"{id}: {done[word]}")
+    if not refused:
+        return
+    for id, word in refused[:-1]:
+        output.note(f"taskq: {id}: {_REFUSALS.get(word, f'is {word}')}")
+    id, word = refused[-1]
+    refuse(f"{id}: {_REFUSALS.get(word, f'is {word}')}")
+
+
+@job.command(
+    short_help="Delete ended jobs for good.",
+    examples=(
+        "taskq job clear",
+        "taskq job clear --state completed --queue email --older-than 1h --yes",
+    ),
+)
+@click.option("--state", "--states", "states", metavar="A,B", default="failed,cancelled", show_default=True)
+@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@click.option("--older-than", default="0s", metavar="TIME", show_default=True, help="Only those that ended before.")
+@yes_option
+@server_options
+def clear(*, states: str, queue: str | None, older_than: str, yes: bool) -> None:
+    """Delete ended jobs for good, by state. What will be deleted is printed first; off a terminal --yes is needed."""
+    from taskq.units import duration_ms
+
+    chosen = state_list(states, CLEARABLE, "cleared")
+    with checked_values():
+        older_ms = duration_ms(older_than, name="--older-than")
+    place = app()
+    known = known_queues(place, None if queue is None else (queue,))
+    if not announce(place, known, chosen, "delete", f" that ended over {older_than} ago" if older_ms else ""):
+        return
+    confirm("delete them for good?", yes=yes)
+    done = {name: place.client.clear(name, states=chosen, older_than=older_ms / 1000) for name in known}
+    for name, count in done.items():
+        output.put(f"{name}: {count} deleted")
+    if len(done) > 1:
+        output.put(f"in all: {sum(done.values())} deleted")

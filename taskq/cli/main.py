@@ -1,0 +1,146 @@
+"""`taskq`: the root of the command line.
+
+Commands are imported when they are called, so that `taskq --help` is quick; their
+one line of help therefore stands here. Errors become one line on stderr, here alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from taskq.cli.options import Noun, log_options, server_options
+from taskq.cli.output import one_line
+from taskq.errors import TaskQError, did_you_mean
+
+_INTERRUPTED = 130
+
+
+class Lazy(NamedTuple):
+    """A command that isn't loaded yet: its module, and what it does in one line."""
+
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "worker": Lazy("worker", "Run jobs of an app until a signal."),
+    "dev": Lazy("dev", "A server, a worker and reload, for development."),
+    "demo": Lazy("demo_command", "Watch thousands of real jobs run and survive a kill."),
+    "server": Lazy("server", "A Redis server in the foreground, for development."),
+    "enqueue": Lazy("enqueue", "Add a job."),
+    "dispatch": Lazy("dispatch", "Add test jobs."),
+    "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
+    "queue": Lazy("queue", "List, pause, resume, purge queues."),
+    "stats": Lazy("stats", "How many jobs are in each state."),
+    "config": Lazy("config", "The settings, and where each comes from."),
+    "version": Lazy("version", "The version."),
+}
+LATER = (
+    *("task", "node", "leader", "lock", "schedule", "cron", "flow"),
+    *("top", "fsck", "doctor", "bench"),
+)
+
+
+class Root(Noun):
+    """The group of all commands: loads them when they are named, and turns every error into one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
+        """In the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
+        """Import the command's module; it holds a command of the same name."""
+        lazy = COMMANDS.get(cmd_name)
+        if lazy is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"taskq.cli.{lazy.module}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a word that is no command is answered with the nearest."""
+        word = args[0]
+        if word in LATER:
+            raise click.UsageError(f"`taskq {word}` isn't here yet", ctx)
+        if word not in COMMANDS and not word.startswith("-"):
+            raise click.UsageError(f"there is no command {word!r}{did_you_mean(word, (*COMMANDS, *LATER))}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (as above)
+        """From the table above, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 (as above)
+        **extra: Any,
+    ) -> Any:
+        """Run a command line. Exits with 0, 1 (refused or failed) or 2 (wrong usage)."""
+        del standalone_mode  # every error is reported here
+        try:
+            code = super().main(args, prog_name or "taskq", complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has seen enough, as with `| head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        except (click.exceptions.Abort, KeyboardInterrupt):
+            click.echo("interrupted", err=True)
+            code = _INTERRUPTED
+        except Exception as error:  # noqa: BLE001 (what isn't a user's mistake is raised again by _explain)
+            code = _explain(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> int:
+    """Says what went wrong in one line; gives the exit code. What is nobody's mistake but ours keeps its traceback."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message())
+        return 2
+    if isinstance(error, click.ClickException):
+        hint = ""
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            hint = f" (see {error.ctx.command_path} --help)"
+        click.echo(f"taskq: {one_line(error.format_message())}{hint}", err=True)
+        return error.exit_code
+    if isinstance(error, TaskQError | OSError):
+        click.echo(f"taskq: {one_line(error)}", err=True)
+        return 1
+    raise error
+
+
+@click.group(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=(
+        "taskq demo                            see it work: nothing to set up",
+        "taskq dev shop.app -- python web.py   develop with a server and a worker at hand",
+        "taskq worker shop.app                 run the jobs of shop/app.py",
+        "taskq enqueue shop.mail.send a@b.c subject=hi",
+        "taskq job list --state failed",
+    ),
+)
+@server_options
+@log_options
+@click.version_option(package_name="taskq-redis", prog_name="taskq", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Distributed tasks on Redis."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The `taskq` script."""
+    # A name or a text that the terminal can't show must not end a command half way.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    cli.main(argv)

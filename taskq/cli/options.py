@@ -1,0 +1,116 @@
+"""Options that many commands share: where Redis is, how to log, JSON instead of a table, asking before deleting.
+
+`--url` and `--namespace` may stand before or after the verb; the one nearer to
+the verb's arguments counts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+from taskq.cli.refusal import WrongUsage
+
+
+class _Told:
+    """Help that ends with examples, printed as they are typed."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples."""
+        with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+            for example in self.examples:
+                formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+class Verb(_Told, click.Command):
+    """A command. `examples`: command lines that its help shows."""
+
+
+class Noun(_Told, click.Group):
+    """A group of commands. `examples` as for Verb."""
+
+    command_class = Verb
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Flags:
+    """What was said on the command line, wherever it stood: `settings` as `settings.resolve` takes flags."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    log: dict[str, str] = field(default_factory=dict)
+
+
+def flags() -> Flags:
+    """Those of the command that runs."""
+    return click.get_current_context().ensure_object(Flags)
+
+
+def log_words() -> dict[str, Any]:
+    """What was said of logs, as the keywords of `log.setup`: the options' choices are its words."""
+    return dict(flags().log)
+
+
+def _keep(group: str, name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def callback(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            getattr(context.ensure_object(Flags), group)[name] = value
+
+    return callback
+
+
+def server_options(command: F) -> F:
+    """`--url` and `--namespace`."""
+    url = click.option(
+        "--url", metavar="URL", expose_value=False, callback=_keep("settings", "url"), help="Which Redis [TASKQ_URL]."
+    )
+    namespace = click.option(
+        "--namespace",
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep("settings", "namespace"),
+        help="First part of every key [TASKQ_NAMESPACE].",
+    )
+    return url(namespace(command))
+
+
+def log_options(command: F) -> F:
+    """`--log-format` and `--log-level`."""
+    how = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        expose_value=False,
+        callback=_keep("log", "format"),
+        help="How logs are written to stderr [readable on a terminal, else JSON].",
+    )
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error", "critical"], case_sensitive=False),
+        expose_value=False,
+        callback=_keep("log", "level"),
+        help="The least level that is written [info].",
+    )
+    return how(level(command))
+
+
+json_option = click.option("--json", "json_", is_flag=True, help="One JSON document on stdout.")
+yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on a terminal; off it `--yes` is needed. Ends the command if the answer is no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise WrongUsage("nothing was done: this deletes or cancels jobs, and nobody can be asked here; add --yes")
+    click.confirm(question, abort=True, err=True)

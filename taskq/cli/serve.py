@@ -1,0 +1,98 @@
+"""What `worker` and `dev` share: the options of a node, and their values as `NodeOptions`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from taskq.cli.options import Flags, log_options, server_options
+from taskq.cli.refusal import WrongUsage, checked_values, not_yet
+
+if TYPE_CHECKING:  # the node is loaded when it runs, not for --help
+    from taskq.node.options import NodeOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def node_options(grace: str) -> Callable[[F], F]:
+    """The options that say how a node serves an app. `grace` is the default of `--grace`, in seconds or as text."""
+    options = (
+        click.option("-q", "--queue", "--queues", "queues", metavar="A,B", help="Queues, best first [all of APP's]."),
+        click.option("-w", "--workers", metavar="N", default="1", show_default=True, help="Worker processes."),
+        click.option(
+            "-c", "--concurrency", type=int, default=100, show_default=True, help="Coroutines at a time, a worker."
+        ),
+        click.option("--threads", type=int, default=16, show_default=True, help="Threads at a time, a worker."),
+        click.option(
+            "--grace", default=grace, show_default=True, metavar="TIME", help="What running jobs get after a signal."
+        ),
+        click.option("--processes", hidden=True, callback=_later("--processes"), expose_value=False),
+        click.option("--label", hidden=True, multiple=True, callback=_later("--label"), expose_value=False),
+        click.option("--capacity", hidden=True, multiple=True, callback=_later("--capacity"), expose_value=False),
+        click.option("--health-port", hidden=True, callback=_later("--health-port"), expose_value=False),
+        server_options,
+        log_options,
+    )
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _later(option: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(_context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value:
+            not_yet(option)
+
+    return callback
+
+
+def queue_list(text: str | None) -> tuple[str, ...]:
+    """`-q email,default`: names in order. Weights and ranges are refused as "not yet", repeated names kept once."""
+    from taskq.settings import checked_name
+
+    names: dict[str, None] = {}
+    for part in (text or "").split(","):
+        name, sign, amount = part.strip().partition("=")
+        if sign:
+            what = "a range of slots" if ".." in amount else "a weight"
+            not_yet(f"{what} for a queue (-q {part.strip()})")
+        if name:
+            with checked_values():
+                names[checked_name(name, name="--queue")] = None
+    if text is not None and not names:
+        raise WrongUsage("-q names no queue: give such as -q email,default")
+    return tuple(names)
+
+
+def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False) -> NodeOptions:
+    """The options of `node_options`, checked."""
+    from taskq.node.options import NodeOptions
+    from taskq.units import duration_ms
+
+    with checked_values():
+        return NodeOptions(
+            queues=queue_list(given["queues"]),
+            workers=worker_count(given["workers"]),
+            concurrency=given["concurrency"],
+            threads=given["threads"],
+            grace_ms=duration_ms(given["grace"], name="--grace"),
+            burst=burst,
+            flags=dict(flags.settings),
+            log=dict(flags.log),
+        )
+
+
+def worker_count(text: str) -> int:
+    """`-w 2`; a range is refused as "not yet"."""
+    if ".." in text:
+        not_yet(f"a range of workers (-w {text})")
+    if not re.fullmatch("[0-9]{1,6}", text):
+        raise WrongUsage(f"-w {text!r} is no number of workers: give such as -w 2")
+    return int(text)

@@ -1,0 +1,53 @@
+"""`taskq server`: a Redis server of one's own, in the foreground."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from taskq.cli import output
+from taskq.cli.options import Verb, server_options
+from taskq.cli.refusal import refuse
+
+_LOOK_S = 0.5
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "taskq server",
+        "taskq server --dir ./data --port 6380",
+    ),
+)
+@click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the data here [nowhere].")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=6379, show_default=True, help="On 127.0.0.1; 0 takes a free one."
+)
+@server_options
+def server(*, folder: Path | None, port: int) -> None:
+    """Run a server until Ctrl-C. Its URL is printed on stdout. Without --dir its data ends with it."""
+    from taskq.embedded import Embedded
+    from taskq.errors import Unavailable
+
+    end = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: end.set())
+    running = Embedded(folder, port)
+    try:
+        running.start()
+    except Unavailable as error:
+        if "in use" in str(error):
+            refuse(f"port {port} is taken: stop what listens there, or give --port 0 for any free one")
+        raise
+    with running:
+        output.put(running.url)
+        kept = f"data in {folder}" if folder else "data is kept nowhere: give --dir to keep it"
+        output.note(f"{kept}; Ctrl-C stops the server")
+        while running.running and not end.wait(_LOOK_S):
+            pass
+        if not end.is_set():
+            log = (folder or Path()) / "server.log"
+            refuse("the server has ended by itself" + (f": see {log}" if folder else ""))
