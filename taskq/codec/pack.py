@@ -35,7 +35,7 @@ def pack(value: Any, types: Types, level: int = 0) -> bytes:
     `level` is that of the outermost container: below 0 for the frame around the arguments.
     """
     data = _pack(value, types)
-    if may_be_deep(data):
+    if len(data) > MAX_DEPTH and may_be_deep(data):
         _simple(value, level, types)  # measures exactly, and is otherwise thrown away
     return data
 

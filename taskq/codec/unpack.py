@@ -30,7 +30,7 @@ def read(data: bytes, types: Types, level: int = 0) -> Any:
     `level` is that of the outermost container: below 0 for the frame around the arguments.
     """
     try:
-        if not may_be_deep(data):
+        if len(data) <= MAX_DEPTH or not may_be_deep(data):
             try:
                 return unpack(data, ext_hook=_scalar_only)
             except _ContainerMet:

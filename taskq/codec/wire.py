@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from functools import partial
 from typing import Any
 
 import msgpack
@@ -58,9 +57,10 @@ def may_be_deep(data: bytes) -> bool:
     """Whether the value could be nested deeper than MAX_DEPTH; False is certain, True is not.
 
     A level costs at least one opening byte, so few such bytes anywhere prove a
-    shallow value: most payloads are settled by their length alone.
+    shallow value. Callers ask only for more than MAX_DEPTH bytes: most payloads
+    are settled by their length.
     """
-    return len(data) > MAX_DEPTH and len(data) - len(data.translate(None, _OPENERS)) > MAX_DEPTH
+    return len(data) - len(data.translate(None, _OPENERS)) > MAX_DEPTH
 
 
 def new_packer(default: Callable[[Any], Any], *, surrogates: bool = False) -> Any:
@@ -73,14 +73,16 @@ def new_packer(default: Callable[[Any], Any], *, surrogates: bool = False) -> An
     return msgpack.Packer(default=default, strict_types=True, unicode_errors="surrogatepass" if surrogates else None)
 
 
-unpack = partial(
-    msgpack.unpackb,
-    strict_map_key=False,  # a key may be a number or a tuple; Python's hashes are salted against floods of text
-    unicode_errors="surrogatepass",
-    timestamp=3,
-)
-"""Decode msgpack in C with an `ext_hook`; raises ValueError or TypeError for what isn't any.
+def unpack(data: bytes, ext_hook: Callable[[int, bytes], Any]) -> Any:
+    """Decode msgpack in C; raises ValueError or TypeError for what isn't any.
 
-msgpack allocates in proportion to the length of the bytes at most, and has a
-bound of its own of about a thousand levels.
-"""
+    msgpack allocates in proportion to the length of the bytes at most, and has a
+    bound of its own of about a thousand levels.
+    """
+    return msgpack.unpackb(
+        data,
+        ext_hook=ext_hook,
+        strict_map_key=False,  # a key may be a number or a tuple; Python's hashes are salted against floods of text
+        unicode_errors="surrogatepass",
+        timestamp=3,
+    )
