@@ -17,6 +17,7 @@ from taskq.state import State
 
 @click.group(
     cls=Noun,
+    later=("why", "logs", "watch"),
     examples=("taskq job list --state failed",),
 )
 @server_options

@@ -16,7 +16,7 @@ import click
 
 from taskq.cli.options import Noun, log_options, server_options
 from taskq.cli.output import one_line
-from taskq.errors import TaskQError, did_you_mean
+from taskq.errors import TaskQError
 
 _INTERRUPTED = 130
 
@@ -61,17 +61,6 @@ class Root(Noun):
             return None
         command: click.Command = getattr(importlib.import_module(f"taskq.cli.{lazy.module}"), cmd_name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; a word that is no command is answered with the nearest."""
-        word = args[0]
-        if word in LATER:
-            raise click.UsageError(f"`taskq {word}` isn't here yet", ctx)
-        if word not in COMMANDS and not word.startswith("-"):
-            raise click.UsageError(f"there is no command {word!r}{did_you_mean(word, (*COMMANDS, *LATER))}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (as above)
         """From the table above, without importing anything."""
@@ -122,6 +111,7 @@ def _explain(error: Exception) -> int:
 @click.group(
     cls=Root,
     context_settings={"help_option_names": ["-h", "--help"]},
+    later=LATER,
     examples=(
         "taskq demo                            see it work: nothing to set up",
         "taskq dev shop.app -- python web.py   develop with a server and a worker at hand",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from taskq.cli.refusal import WrongUsage
+from taskq.errors import did_you_mean
 
 
 class _Told:
@@ -35,9 +36,25 @@ class Verb(_Told, click.Command):
 
 
 class Noun(_Told, click.Group):
-    """A group of commands. `examples` as for Verb."""
+    """A group of commands. `examples` as for Verb; `later`: words of a later version, refused as "not yet"."""
 
     command_class = Verb
+
+    def __init__(self, *args: Any, later: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.later = tuple(later)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a word that is no command is answered with the nearest."""
+        word = args[0]
+        known = self.list_commands(ctx)
+        if word in self.later:
+            raise click.UsageError(f"`{ctx.command_path} {word}` isn't here yet", ctx)
+        if word not in known and not word.startswith("-"):
+            raise click.UsageError(f"there is no command {word!r}{did_you_mean(word, known)}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

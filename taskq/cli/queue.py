@@ -19,6 +19,7 @@ COUNTED = ("pending", "scheduled", "available", "running", "retryable", "complet
 
 @click.group(
     cls=Noun,
+    later=("show", "limit", "reservations"),
     examples=("taskq queue pause email",),
 )
 @server_options
