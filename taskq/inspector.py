@@ -16,7 +16,7 @@ from taskq.commands import Command, Counts, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
 from taskq.errors import BadRecord, did_you_mean
 from taskq.keys import QueueKeys
-from taskq.record import JobRecord
+from taskq.record import JobRecord, damaged
 from taskq.settings import checked_name
 from taskq.state import State, valid
 
@@ -130,7 +130,7 @@ def _checked(state: str | None, limit: int, offset: int) -> Sequence[State]:
     if state is None:
         return _ORDER
     if not valid(state):
-        raise ValueError(f"there is no state {state!r}{did_you_mean(state, State)}: {', '.join(State)}")
+        raise ValueError(f"there is no state {state!r}{did_you_mean(state, map(str, State))}: {', '.join(State)}")
     return (State(state),)
 
 
@@ -165,10 +165,9 @@ def _page(segments: Sequence[Segment], pages: Sequence[Page], limit: int, offset
 def _shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
     """A job for a list. A damaged one is shown with what is wrong, and doesn't hide the others."""
     try:
-        return JobRecord.from_fields(id, dict(fields)).to_dict()
+        return JobRecord.from_fields(id, fields).to_dict()
     except BadRecord as error:
-        readable = {name: fields[name] for name in (b"task", b"state") if name in fields}
-        return {**JobRecord.from_fields(id, readable).to_dict(), "reason": f"BadRecord: {error}"}
+        return damaged(id, fields, error)
 
 
 def _with_name(name: str, counts: Counts) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from taskq import commands, keys
 from taskq.client import batch, operations
-from taskq.client.ending import RECHECK_S, ended, still_waits, until
+from taskq.client.ending import ended, still_waits, until
 from taskq.commands import Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
@@ -106,7 +106,7 @@ class AsyncClient:
                 record = await run_async(self.server, operations.wait(self._namespace, id))
                 if ended(record):
                     return record
-                await bell.wait(min(RECHECK_S, still_waits(id, record, timeout, end)))
+                await bell.wait(still_waits(id, record, timeout, end))
 
     async def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
         """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""

@@ -1,12 +1,22 @@
-"""When waiting for a job is over, and what it then gave: a value, or the error that says how it ended."""
+"""When waiting for a job is over, and what it then gives: a value, or the error that says how the job ended."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from taskq.errors import ResultTimeout
+from taskq.codec import Types
+from taskq.errors import (
+    AttemptsExhausted,
+    JobCancelled,
+    JobCrashed,
+    JobFailed,
+    JobTimeout,
+    ResultExpired,
+    ResultTimeout,
+)
 from taskq.record import JobRecord
-from taskq.state import TERMINAL
+from taskq.state import TERMINAL, State
 from taskq.units import Duration, duration_ms
 
 RECHECK_S = 3.0
@@ -24,11 +34,51 @@ def ended(record: JobRecord | None) -> bool:
 
 
 def still_waits(id: str, record: JobRecord | None, timeout: Duration | None, end: float | None) -> float:
-    """How many seconds are left; ResultTimeout if none are."""
+    """How long to listen until the next look, in seconds; ResultTimeout if the time is over."""
     if end is None:
         return RECHECK_S
     left = end - time.monotonic()
     if left <= 0:
         state = "gone" if record is None else record.state
         raise ResultTimeout(f"job {id} has not ended within {timeout!r} (it is {state}); it goes on")
-    return left
+    return min(left, RECHECK_S)
+
+
+def result_of(record: JobRecord, types: Types) -> Any:
+    """What a job that has ended gives its waiter.
+
+    Raises:
+        JobFailed, JobCancelled: how it ended.
+        ResultExpired: it ended well, but the result is no longer kept.
+        InvalidPayload: the result can't be decoded here.
+    """
+    if record.state is State.COMPLETED:
+        if record.dropped:
+            raise ResultExpired(f"job {record.id} has ended, its result is no longer kept: raise keep_result=")
+        return record.result(types)
+    if record.state is State.CANCELLED:
+        raise JobCancelled(
+            f"job {record.id} was cancelled: {record.reason or 'no reason given'}",
+            job_id=record.id,
+            reason=record.reason,
+        )
+    raise failure_of(record)
+
+
+def failure_of(record: JobRecord) -> JobFailed:
+    """The error of a failed job: of the kind of its last attempt's where that says more than that it failed."""
+    kind: type[JobFailed] = JobFailed
+    last = record.errors[-1].type if record.errors else ""
+    if last in _KINDS:
+        kind = _KINDS[last]
+    elif (record.reason or "").startswith("attempts exhausted"):
+        kind = AttemptsExhausted
+    return kind(
+        f"job {record.id} failed: {record.reason or 'no reason given'}",
+        job_id=record.id,
+        reason=record.reason,
+        errors=[error.to_dict() for error in record.errors],
+    )
+
+
+_KINDS: dict[str, type[JobFailed]] = {kind.__name__: kind for kind in (JobTimeout, JobCrashed, AttemptsExhausted)}

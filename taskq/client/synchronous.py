@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from taskq import commands, keys
 from taskq.client import batch, operations
-from taskq.client.ending import RECHECK_S, ended, still_waits, until
+from taskq.client.ending import ended, still_waits, until
 from taskq.commands import Command, NewJob
 from taskq.connection import Server, connect, run, run_many
 from taskq.errors import TaskQError, Unavailable
@@ -104,7 +104,7 @@ class Client:
                 record = run(self.server, operations.wait(self._namespace, id))
                 if ended(record):
                     return record
-                bell.wait(min(RECHECK_S, still_waits(id, record, timeout, end)))
+                bell.wait(still_waits(id, record, timeout, end))
 
     def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
         """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""

@@ -1,0 +1,187 @@
+"""Cancelling and retrying by hand, one and many; queues paused, purged, cleared and counted; pages of jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskq import InvalidTransition, JobNotFound, keys
+
+
+@pytest.fixture
+def task(app):
+    return app.by_name("shop.send", queue="default")
+
+
+def ids(page) -> list[str]:
+    return [job["id"] for job in page["data"]]
+
+
+# --- jobs
+
+
+def test_cancel_says_what_became_of_it(app, task, hand):
+    running, ended, later = task.enqueue(), task.enqueue(), task.using(delay="1h").enqueue()
+    mine = {job.id: job for job in hand.claim()}
+    hand.complete(mine[ended.id])
+    assert later.cancel() == "removed"
+    assert later.refresh().state == "cancelled"
+    assert running.cancel() == "requested"
+    assert running.refresh().state == "running"
+    assert ended.cancel() == "too_late"
+    with pytest.raises(InvalidTransition, match="is running") as caught:
+        running.cancel(running=False)
+    assert (caught.value.from_state, caught.value.to_state) == ("running", "cancelled")
+    with pytest.raises(JobNotFound):
+        app.job("default:nothing").cancel()
+
+
+def test_a_batch_is_cancelled_all_or_none_or_each_for_itself(app, task, hand):
+    one, two = task.using(id="one").enqueue(), task.using(id="two").enqueue()
+    for job in hand.claim():
+        hand.complete(job)
+    three = task.using(id="three").enqueue()
+    with pytest.raises(InvalidTransition, match="nothing was done"):
+        app.client.cancel_many([three.id, one.id])
+    with pytest.raises(JobNotFound):
+        app.client.cancel_many([three.id, "default:nothing"])
+    assert three.refresh().state == "available"
+    given = [one.id, three.id, "default:nothing", "nonsense"]
+    assert app.client.cancel_many(given, partial=True) == ["too_late", "removed", "missing", "missing"]
+    assert app.client.retry_many([one.id, two.id]) == ["available", "available"]
+
+
+def test_retry_runs_a_job_again_as_if_new(task, hand):
+    job = task.enqueue()
+    hand.fail(hand.claim()[0], reason="no")
+    assert job.refresh().record.errors
+    assert job.retry() is job
+    assert (job.state, job.attempt) == ("available", 0)
+    shown = job.to_dict()
+    assert (shown["attempt"], shown["errors"], shown["reason"], shown["finished_at"]) == (0, [], None, None)
+    with pytest.raises(InvalidTransition, match="it can't be made available"):
+        job.retry()
+    with pytest.raises(JobNotFound):
+        task.job("default:nothing").retry()
+
+
+async def test_the_async_twins_do_the_same(on_loop, hand):
+    job = await on_loop.by_name("x").aenqueue()
+    assert await job.acancel() == "removed"
+    assert (await job.aretry()).state == "available"
+    hand.complete(hand.claim()[0], 7)
+    assert (await job.arefresh()).record.result() == 7
+    assert await job.ajoin() == "completed"
+    assert await job.acancel() == "too_late"
+    assert await on_loop.aclient.jobs([job.id, "default:nothing"]) == [job.record, None]
+    assert await on_loop.aping()
+
+
+# --- queues
+
+
+def test_a_paused_queue_hands_nothing_out(app, task, hand):
+    queue = app.queue("default")
+    task.enqueue()
+    assert (queue.pause(), queue.pause(), queue.counts().paused) == (True, False, True)
+    assert hand.claim() == []
+    assert (queue.resume(), queue.resume(), queue.counts().paused) == (True, False, False)
+    assert len(hand.claim()) == 1
+
+
+def test_purge_cancels_what_waits_and_clear_deletes_what_ended(app, task, hand):
+    queue = app.queue("default")
+    app.enqueue_many(task.call() for _ in range(600))
+    running = hand.claim(limit=10)
+    hand.complete(running[0])
+    task.using(delay="1h").enqueue()
+    assert queue.purge(states=["scheduled"]) == 1
+    assert queue.purge() == 590
+    counts = queue.counts()
+    assert (counts.available, counts.running, counts.cancelled, counts.completed) == (0, 9, 591, 1)
+    assert queue.clear(older_than="1h") == 0
+    assert queue.clear() == 591
+    assert queue.clear(states=["completed"]) == 1
+    assert queue.counts().completed == 0
+
+
+async def test_the_async_queue_does_the_same(on_loop):
+    queue = on_loop.queue("default")
+    await on_loop.aenqueue_many(on_loop.by_name("x").call() for _ in range(300))
+    assert [await queue.apause(), await queue.aresume()] == [True, True]
+    assert (await queue.ajobs("available", limit=2))["total"] == 300
+    assert [await queue.apurge(), await queue.aclear()] == [300, 300]
+
+
+def test_a_queue_needs_a_name_that_can_be_one(app):
+    with pytest.raises(ValueError, match="queue='No Such'"):
+        app.queue("No Such")
+
+
+# --- looking
+
+
+def test_a_page_of_a_state_is_newest_first_and_counts_all(app, task, hand):
+    jobs = [task.using(id=f"n{number}").enqueue() for number in range(7)]
+    for job in hand.claim():
+        hand.complete(job)
+    page = app.inspector.jobs(state="completed", queue="default", limit=3, offset=1)
+    assert (page["total"], page["limit"], page["offset"], len(page["data"])) == (7, 3, 1, 3)
+    everything = ids(app.inspector.jobs(state="completed", queue="default"))
+    assert ids(page) == everything[1:4]
+    assert sorted(everything) == sorted(job.id for job in jobs)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_pages_over_states_and_queues_cover_every_job_once(app, hand, limit):
+    for queue in ("a", "b"):
+        made = [app.by_name("x", queue=queue).using(id=f"n{number}").enqueue() for number in range(4)]
+        app.by_name("x", queue=queue).using(id="later", delay="1h").enqueue()
+        claimed = hand.claim(queue, limit=2)
+        hand.complete(claimed[0])
+        made[3].cancel()
+    seen: list[str] = []
+    while page := app.inspector.jobs(limit=limit, offset=len(seen))["data"]:
+        assert len(page) <= limit
+        seen += [f"{job['state']} {job['queue']}" for job in page]
+    states = ("running", "available", "scheduled", "completed", "cancelled")
+    assert seen == [f"{state} {queue}" for state in states for queue in ("a", "b")]
+
+
+def test_a_damaged_job_is_shown_as_such_and_hides_no_other(app, task, raw, namespace):
+    task.using(id="good").enqueue()
+    task.using(id="bad").enqueue()
+    raw.hset(keys.queue(namespace, "default").job("default:bad"), "attempt", "many")
+    page = {job["id"]: job for job in app.inspector.jobs(queue="default")["data"]}
+    assert page["default:bad"]["reason"].startswith("BadRecord: ")
+    assert page["default:bad"].keys() == page["default:good"].keys()
+
+
+def test_queues_are_listed_with_their_counts(app, task):
+    app.by_name("x", queue="email").enqueue()
+    task.using(delay=60).enqueue()
+    app.queue("email").pause()
+    listed = {queue["queue"]: queue for queue in app.inspector.queues()}
+    assert sorted(listed) == ["default", "email"]
+    assert (listed["email"]["available"], listed["email"]["paused"]) == (1, True)
+    assert (listed["default"]["scheduled"], listed["default"]["paused"]) == (1, False)
+
+
+def test_an_empty_namespace_lists_nothing(app):
+    assert app.inspector.queues() == []
+    assert app.inspector.jobs() == {"data": [], "total": 0, "limit": 50, "offset": 0}
+
+
+@pytest.mark.parametrize(
+    "asked,says",
+    [
+        ({"state": "done"}, "there is no state 'done'"),
+        ({"state": "compleated"}, "did you mean 'completed'"),
+        ({"queue": "No Such"}, "queue='No Such'"),
+        ({"limit": 0}, "limit=0 is out of range"),
+        ({"limit": 5000}, "limit=5000 is out of range"),
+        ({"offset": -1}, "offset=-1 is negative"),
+    ],
+)
+def test_what_can_not_be_listed_is_said(app, asked, says):
+    with pytest.raises(ValueError, match=says):
+        app.inspector.jobs(**asked)
