@@ -1,0 +1,68 @@
+"""Draining no-op jobs with one worker process at default settings, and Redis' share of it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import redis
+
+from tests.bench.process import environment, node, until
+from tests.bench.row import Row
+
+JOBS = 40_000
+NAPS = 2_000
+
+
+def rows(url: str) -> list[Row]:
+    """The drain beside the bare loop, Redis' CPU for a job, and jobs that wait beside the ideal."""
+    bare = _bare(url)
+    rate, redis_us = _drain(url, "noop", JOBS)
+    again = _bare(url)
+    nap_s = NAPS / _drain(url, "nap", NAPS)[0]
+    ideal_s = NAPS * 0.05 / 100
+    return [
+        Row("drain, one worker process", rate, "jobs/s", (bare + again) / 2, "bare loop", "≥ 0.70"),
+        Row("Redis CPU for a drained job", redis_us, "µs", None, "", "≤ 25 µs"),
+        Row(f"{NAPS} jobs of 50 ms at concurrency 100", nap_s, "s", ideal_s, "s ideal", "≤ 1.10"),
+    ]
+
+
+def _bare(url: str) -> float:
+    command = [sys.executable, "-m", "tests.bench.bare", str(JOBS)]
+    told = subprocess.run(command, env=environment(url), check=True, capture_output=True, text=True)
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+    return float(told.stdout)
+
+
+def _drain(url: str, task: str, jobs: int) -> tuple[float, float]:
+    """Jobs a second and µs of Redis' CPU a job, between the first tenth and the last."""
+    os.environ["TASKQ_URL"] = url
+    app = importlib.import_module("tests.bench.app").app
+    app.configure(url=url)
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+        app.queue("default").pause()
+        call = app.tasks[f"tests.bench.app.{task}"].call
+        app.enqueue_many([call() for _ in range(jobs)])
+        with node(url):
+            until(lambda: client.zcard("bench:{_}:nodes") > 0)
+            time.sleep(0.5)  # past the start of the interpreter: what is measured is the drain
+            cpu = _cpu_s(client)
+            start = time.perf_counter()
+            app.queue("default").resume()
+            until(lambda: client.zcard("bench:{default}:completed") >= jobs)
+            elapsed = time.perf_counter() - start
+            used = _cpu_s(client) - cpu
+        client.flushall()
+    return jobs / elapsed, used / jobs * 1e6
+
+
+def _cpu_s(client: Any) -> float:
+    told = client.info("cpu")
+    return float(told["used_cpu_user"] + told["used_cpu_sys"])

@@ -1,0 +1,82 @@
+"""What each call of the hot scripts costs the server, by batch, beside the bare loop's scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+
+from taskq import commands, keys
+from taskq import scripts as lua
+from tests.bench import bare
+from tests.bench.row import Row
+
+JOBS = 20_000
+BATCH = 100
+
+
+def rows(url: str) -> list[Row]:
+    """µs of the server's CPU a job for enqueue (250 a call), claim and complete (100 a call)."""
+    with redis.Redis.from_url(url, protocol=2) as client:
+        for name in lua.names():
+            client.script_load(lua.load(name).source)
+        ours = _ours(client)
+        client.flushall()
+        reference = _bare(client)
+    return [
+        Row("enqueue script", ours[0], "µs/job", None, "", ""),
+        Row("claim script", ours[1], "µs/job", reference[0], "µs bare", ""),
+        Row("complete script", ours[2], "µs/job", reference[1], "µs bare", ""),
+        Row("claim and complete", ours[1] + ours[2], "µs/job", sum(reference), "µs bare", "25 µs"),
+    ]
+
+
+def _cpu_us(client: Any) -> float:
+    told = client.info("cpu")
+    return float(told["used_cpu_user"] + told["used_cpu_sys"]) * 1e6
+
+
+def _run(client: Any, command: commands.Command[Any]) -> Any:
+    return command.read(client.evalsha(command.script.sha, len(command.keys), *command.keys, *command.args))
+
+
+def _ours(client: Any) -> tuple[float, float, float]:
+    q = keys.queue("bench", "default")
+    marks = [_cpu_us(client)]
+    for first in range(0, JOBS, 250):
+        _run(client, commands.enqueue(q, [_job(number) for number in range(first, first + 250)]))
+    marks.append(_cpu_us(client))
+    claims = [
+        _run(client, commands.claim(q, worker="n.1", request=n + 1, lease_ms=600_000, limit=BATCH, free={"async": BATCH}))
+        for n in range(JOBS // BATCH)
+    ]
+    marks.append(_cpu_us(client))
+    for claim in claims:
+        done = [commands.Done(job.id, job.epoch, b"") for job in claim.jobs]
+        _run(client, commands.complete(q, worker="n.1", done=done))
+    marks.append(_cpu_us(client))
+    first, second, third = ((after - before) / JOBS for before, after in zip(marks, marks[1:], strict=False))
+    return first, second, third
+
+
+def _job(number: int) -> commands.NewJob:
+    return commands.NewJob(f"default:0192f-{number:030d}", "", "noop", "async", 0, "", "", {"payload": b"x" * 60})
+
+
+def _bare(client: Any) -> tuple[float, float]:
+    fill = client.pipeline(transaction=False)
+    for number in range(JOBS):
+        id = f"default:0192f-{number:030d}"
+        fill.xadd("bare:body", {"id": id})
+        mapping = {"state": "available", "task": "noop", "created_at": 1800000000000, "payload": b"x" * 60}
+        fill.hset(f"bare:job:{id}", mapping=mapping)
+    fill.execute()
+    claim, finish = client.register_script(bare.CLAIM), client.register_script(bare.FINISH)
+    before = _cpu_us(client)
+    batches = []
+    while batch := claim(["bare:body", "bare:leases"], [BATCH, 1800000000000]):
+        batches.append([id for id, _ in batch])
+    between = _cpu_us(client)
+    for ids in batches:
+        finish(["bare:leases", "bare:completed", "bare:prune", "bare:events"], [1800000000000, *ids])
+    return (between - before) / JOBS, (_cpu_us(client) - between) / JOBS
