@@ -16,7 +16,7 @@ from taskq import keys
 from taskq.commands import NewJob
 from taskq.commands.command import Arg
 from taskq.errors import BadArguments
-from taskq.options import DEFAULT_QUEUE, Options, merge, stored_fields
+from taskq.options import DEFAULT_QUEUE, Options, stored_fields
 
 
 class Shape:
@@ -52,26 +52,23 @@ class Plan:
         namespace: the app's.
         task: the task's name.
         executor: `async` or `thread`; '' where the code isn't known.
-        layers: options, weakest first: the app's defaults, the task's, the call's own.
-        travelling: how many of the strongest layers send their backoff and timeouts with the job. The others' stay
-            in the worker's code: 1 for a task, 2 for a producer that has no code.
+        options: all layers, merged.
+        said: the layers whose backoff and timeouts travel with the job; those of the others stay in the worker's
+            code, and change with it.
     """
 
     __slots__ = ("_due", "_executor", "_expires", "_fields", "_own", "_prefix", "_priority", "q", "task")
 
-    def __init__(
-        self, namespace: str, task: str, executor: str, layers: Sequence[Options], *, travelling: int = 1
-    ) -> None:
-        merged = merge(*layers)
-        self.q = keys.queue(namespace, merged.queue or DEFAULT_QUEUE)
+    def __init__(self, namespace: str, task: str, executor: str, options: Options, said: Options) -> None:
+        self.q = keys.queue(namespace, options.queue or DEFAULT_QUEUE)
         self.task = task
         self._executor = executor
-        self._priority = merged.priority or 0
-        self._due = merged.due
-        self._expires = merged.expires or ""
+        self._priority = options.priority or 0
+        self._due = options.due
+        self._expires = options.expires or ""
         self._prefix = f"{self.q.name}:"
-        self._own = None if merged.id is None else self._prefix + merged.id
-        self._fields: dict[str, Arg] = {**stored_fields(merged, merge(*layers[-travelling:]))}
+        self._own = None if options.id is None else self._prefix + options.id
+        self._fields: dict[str, Arg] = {**stored_fields(options, said)}
 
     def new_job(self, payload: bytes) -> NewJob:
         """One job of this task. Its id and token are made here, once: whoever sends it again adds nothing."""
@@ -85,11 +82,10 @@ class Plan:
 
 def uuid7() -> str:
     """A new UUID of version 7: sorts by the time it was made, to the millisecond."""
-    random = int.from_bytes(os.urandom(10), "big")
-    number = (time.time_ns() // 1_000_000 << 80) | (random & _RANDOM_BITS) | _VERSION_AND_VARIANT
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    at = f"{time.time_ns() // 1_000_000:012x}"
+    chance = os.urandom(10).hex()
+    # The digit after the second dash is the version; the first after the third holds the variant, 10, in its high bits.
+    return f"{at[:8]}-{at[8:]}-7{chance[:3]}-{_VARIANT[chance[19]]}{chance[3:6]}-{chance[6:18]}"
 
 
-_RANDOM_BITS = (0xFFF << 64) | ((1 << 62) - 1)
-_VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
+_VARIANT = {digit: "89ab"[number % 4] for number, digit in enumerate("0123456789abcdef")}

@@ -36,12 +36,12 @@ class Job(Generic[R_co]):
     __slots__ = ("_home", "attempt", "created", "id", "record", "state", "task")
 
     def __init__(
-        self, home: Home, id: str, task: str | None = None, *, state: str | None = None, created: bool | None = None
+        self, home: Home, id: str, task: str | None = None, *, state: State | None = None, created: bool | None = None
     ) -> None:
         self._home = home
         self.id = id
         self.task = task
-        self.state: State | None = None if state is None else State(state)
+        self.state = state
         self.created = created
         self.attempt = 0
         self.record: JobRecord | None = None

@@ -18,11 +18,14 @@ from taskq.handle import Job
 from taskq.home import Home
 from taskq.options import DEFAULT_QUEUE, Options, Vocabulary, merge, stored_fields
 from taskq.retry import DEFAULT_BACKOFF, Backoff
+from taskq.state import State
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 C_co = TypeVar("C_co", covariant=True)
+
+_NOTHING = Options()
 
 
 class Call(Generic[R_co]):
@@ -72,7 +75,7 @@ class Task(Generic[P, C_co]):
         self.executor = executor
         self._home = home
         self._declared = declared
-        self._using = Options()
+        self._using = _NOTHING
         self._shape = shape
         self._refusal = refusal
         self._plan: Plan | None = None
@@ -124,7 +127,8 @@ class Task(Generic[P, C_co]):
         """
         other: Task[P, C_co] = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._using = merge(self._using, Options(**options))
+        said = Options(**options)
+        other._using = said if self._using is _NOTHING else merge(self._using, said)
         other._plan = None
         stored_fields(other.options, other._using)  # what can't be stored is refused here, where it is said
         other._asks_where = self._asks_where and other._using.queue is None
@@ -205,11 +209,11 @@ class Task(Generic[P, C_co]):
         home.freeze()
         if info and "queue" in info:
             home.served_from[self.name] = info["queue"]
-        layers = [home.defaults, self._declared, self._using]
+        options = self.options
         if self._asks_where and self.name in home.served_from:
-            layers.insert(1, Options(queue=home.served_from[self.name]))
-        travelling = 1 if self.executor else 2
-        plan = Plan(home.settings.namespace, self.name, self.executor, layers, travelling=travelling)
+            options = merge(options, Options(queue=home.served_from[self.name]))
+        said = self._using if self.executor else merge(self._declared, self._using)
+        plan = Plan(home.settings.namespace, self.name, self.executor, options, said)
         if not self._asks_where or self.name in home.served_from:
             self._plan = plan  # else nobody serves it yet: ask again at the next job
         return plan
@@ -219,4 +223,7 @@ def handle_of(home: Home, job: NewJob, word: str) -> Job[Any]:
     """The handle of a job that was sent, by the server's word for it."""
     if word == "existing":
         return Job(home, job.id, job.task, created=False)
-    return Job(home, job.id, job.task, state=word, created=True)
+    return Job(home, job.id, job.task, state=_STATES[word], created=True)
+
+
+_STATES = {str(state): state for state in State}  # quicker than asking the enum, which every enqueue would

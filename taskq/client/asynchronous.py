@@ -74,9 +74,10 @@ class AsyncClient:
             pass  # one was refused by the server, and took the others' answers with it: ask each again
         for command, call in zip(built, calls, strict=True):
             try:
-                progress.take([call], [await run_async(self.server, command)])
+                words = await run_async(self.server, command)
             except TaskQError as error:
                 return error
+            progress.take([call], [words])
         return None
 
     async def register(self, queue: str) -> None:

@@ -72,9 +72,10 @@ class Client:
             pass  # one was refused by the server, and took the others' answers with it: ask each again
         for command, call in zip(built, calls, strict=True):
             try:
-                progress.take([call], [run(self.server, command)])
+                words = run(self.server, command)
             except TaskQError as error:
                 return error
+            progress.take([call], [words])
         return None
 
     def register(self, queue: str) -> None:

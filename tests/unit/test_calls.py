@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from taskq.calls import Plan, Shape, uuid7
 from taskq.errors import BadArguments
-from taskq.options import Options
+from taskq.options import Options, merge
 from taskq.retry import Backoff
 
 
@@ -70,8 +70,8 @@ def test_ids_are_uuids_of_version_7_and_sort_by_time():
     assert abs((parsed[0].int >> 80) - time.time_ns() // 1_000_000) < 5000
 
 
-def plan(*layers: Options, executor: str = "async", travelling: int = 1) -> Plan:
-    return Plan("ns", "shop.send", executor, [Options(), *layers, Options()], travelling=travelling)
+def plan(options: Options | None = None, said: Options | None = None) -> Plan:
+    return Plan("ns", "shop.send", "async", options or Options(), said or Options())
 
 
 def test_a_plain_job_stores_nothing_but_its_payload():
@@ -103,16 +103,10 @@ def test_an_own_id_gets_a_token_for_each_call_so_that_only_a_resend_is_taken_for
 
 def test_backoff_and_timeouts_stay_in_the_workers_code_unless_the_call_sets_them():
     declared = Options(backoff=Backoff.fixed(5), timeout=30)
-    stays = Plan("ns", "t", "async", [Options(), declared, Options()])
-    assert stays.new_job(b"").fields == {}
-    said = Plan("ns", "t", "async", [Options(), declared, Options(timeout=60)])
-    assert said.new_job(b"").fields == {"timeout": 60_000}
-
-
-def test_a_producer_without_the_code_sends_them_with_the_job():
-    declared = Options(backoff=Backoff.fixed(5), timeout=30)
-    job = Plan("ns", "t", "", [Options(), declared, Options()], travelling=2).new_job(b"")
-    assert job.fields == {"backoff": "fixed:5000:86400000", "timeout": 30_000}
+    assert plan(declared).new_job(b"").fields == {}
+    said = Options(timeout=60)
+    assert plan(merge(declared, said), said).new_job(b"").fields == {"timeout": 60_000}
+    assert plan(declared, declared).new_job(b"").fields == {"backoff": "fixed:5000:86400000", "timeout": 30_000}
 
 
 def test_payloads_do_not_leak_from_one_job_to_the_next():

@@ -12,6 +12,7 @@ from taskq.client.ending import ended, failure_of, result_of, still_waits, until
 from taskq.codec import DEFAULT, encode_value
 from taskq.handle import Job
 from taskq.record import JobRecord
+from taskq.state import State
 
 ID = "email:7"
 
@@ -71,7 +72,7 @@ class FakeClient:
         return self.found
 
 
-def handle(found: JobRecord | None, state: str | None = None) -> Job[object]:
+def handle(found: JobRecord | None, state: State | None = None) -> Job[object]:
     return Job(SimpleNamespace(client=FakeClient(found), types=DEFAULT), ID, state=state)
 
 
@@ -89,7 +90,7 @@ def test_join_gives_the_final_state_and_raises_for_none_of_them():
 
 def test_a_job_that_was_there_has_expired_another_never_was():
     with pytest.raises(errors.ResultExpired, match="no longer kept"):
-        handle(None, "available").result()
+        handle(None, State.AVAILABLE).result()
     with pytest.raises(errors.JobNotFound):
         handle(None).result()
     with pytest.raises(errors.JobNotFound):
