@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import subprocess
 import sys
 import time
 from typing import Any
 
 import redis
+
+from taskq import TaskQ
 
 from tests.bench.process import environment, node, until
 from tests.bench.row import Row
@@ -42,13 +42,11 @@ def _bare(url: str) -> float:
 
 def _drain(url: str, task: str, jobs: int) -> tuple[float, float]:
     """Jobs a second and µs of Redis' CPU a job, between the first tenth and the last."""
-    os.environ["TASKQ_URL"] = url
-    app = importlib.import_module("tests.bench.app").app
-    app.configure(url=url)
+    app = TaskQ(url, namespace="bench")
     with redis.Redis.from_url(url) as client:
         client.flushall()
         app.queue("default").pause()
-        call = app.tasks[f"tests.bench.app.{task}"].call
+        call = app.by_name(f"tests.bench.app.{task}", queue="default").call
         app.enqueue_many([call() for _ in range(jobs)])
         with node(url):
             until(lambda: client.zcard("bench:{_}:nodes") > 0)
@@ -60,6 +58,7 @@ def _drain(url: str, task: str, jobs: int) -> tuple[float, float]:
             elapsed = time.perf_counter() - start
             used = _cpu_s(client) - cpu
         client.flushall()
+    app.close()
     return jobs / elapsed, used / jobs * 1e6
 
 

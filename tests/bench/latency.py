@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import statistics
 import subprocess
 import sys
@@ -11,6 +9,7 @@ import time
 
 import redis
 
+from taskq import TaskQ
 from tests.bench.process import environment, node, until
 from tests.bench.row import Row
 
@@ -57,10 +56,8 @@ def _bare(url: str) -> list[float]:
 
 
 def _ours(url: str) -> tuple[list[float], list[float]]:
-    os.environ["TASKQ_URL"] = url
-    module = importlib.import_module("tests.bench.app")
-    module.app.configure(url=url)
-    stamp = module.stamp
+    app = TaskQ(url, namespace="bench")
+    stamp = app.by_name("tests.bench.app.stamp", queue="default")
     with redis.Redis.from_url(url, protocol=2) as client, node(url):
         until(lambda: client.zcard("bench:{_}:nodes") > 0)
         stamp.enqueue(time.monotonic_ns()).result(timeout=30)
@@ -77,6 +74,7 @@ def _ours(url: str) -> tuple[list[float], list[float]]:
             job.refresh()
             record = job.to_dict()
             late.append(_ms(record["started_at"]) - _ms(record["scheduled_at"]))
+    app.close()
     return seen, late
 
 
