@@ -54,7 +54,8 @@ class Claimer:
         queues: best first.
         slots: how many jobs of each class run at a time.
         worker, lease_ms: as claimed with.
-        start: given the queue, the claimed jobs and the end of their leases (monotonic ms): begins them.
+        start: given the queue, the claimed jobs and the end of their leases (monotonic ms): begins them, and says
+            how many slots of each class they take.
         room: how many more jobs can be written down.
         node_age_ms: how long ago the node last beat.
         gone: called when Redis says that this worker was declared dead.
@@ -69,7 +70,7 @@ class Claimer:
         *,
         worker: str,
         lease_ms: int,
-        start: Callable[[QueueKeys, list[Claimed], int], None],
+        start: Callable[[QueueKeys, list[Claimed], int], Mapping[str, int]],
         room: Callable[[], int],
         node_age_ms: Callable[[], int],
         gone: Callable[[], None],
@@ -172,8 +173,9 @@ class Claimer:
         offer = source.ask(self.free, self._slots, self._room(), time.monotonic())
         if offer is None:
             return False
-        if fresh:
-            self._take(offer.free)
+        if fresh:  # its slots stay taken until it is answered
+            for klass, n in offer.free.items():
+                self.free[klass] -= n
         sent_ms = time.monotonic_ns() // 1_000_000
         try:
             claim: Claim = await self._line.run(
@@ -191,23 +193,17 @@ class Claimer:
             return False
         self._failures = 0
         self._outage.ends()
-        self._take(source.answer(claim), offer.free)
+        got = self._start(source.keys, claim.jobs, sent_ms + self._lease_ms) if claim.jobs else {}
+        source.answer(claim, got)
+        for klass, n in offer.free.items():
+            self.free[klass] += n - got.get(klass, 0)
         self._set_timer(source, claim.next_ms)
         self._answered.set()
         if claim.word == "gone":
             self.stop()
             self._gone()
             return False
-        if claim.jobs:
-            self._start(source.keys, claim.jobs, sent_ms + self._lease_ms)
         return bool(source.more)
-
-    def _take(self, used: Mapping[str, int], instead_of: Mapping[str, int] | None = None) -> None:
-        """Take slots; `instead_of` those that were held for the claim until now."""
-        for klass, n in used.items():
-            self.free[klass] = self.free.get(klass, 0) - n
-        for klass, n in (instead_of or {}).items():
-            self.free[klass] += n
 
     def _failed(self, source: Source, offer: Offer, error: Exception) -> None:
         if isinstance(error, Unavailable):
@@ -215,7 +211,8 @@ class Claimer:
         elif not self._failures:
             log.error("a claim was refused; it is tried again", queue=source.keys.name, error=line_of(error))
         if source.lost(time.monotonic(), self._lease_ms / 1000):
-            self._take({}, offer.free)
+            for klass, n in offer.free.items():
+                self.free[klass] += n
         self._failures += 1
         delay_s = again_s(self._failures) * random.uniform(0.5, 1)
         self._not_before = asyncio.get_running_loop().time() + delay_s

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from taskq.commands import Claimed
 from taskq.keys import QueueKeys
@@ -44,35 +44,43 @@ class Desk:
         self.empty.set()
         self._table = table
         self._tasks = tasks
-        self._run: Callable[[Running], Coroutine[Any, Any, None]]
+        self._run: Callable[[Iterable[Running]], None]
         self._commit: Callable[[Running, Ending], None]
         self._freed: Callable[[str], None]
 
     def serve(
         self,
         *,
-        run: Callable[[Running], Coroutine[Any, Any, None]],
+        run: Callable[[Iterable[Running]], None],
         commit: Callable[[Running, Ending], None],
         freed: Callable[[str], None],
     ) -> None:
-        """Connect the others: `run` runs a job to its outcome, `commit` sends a finish, `freed` hears of free slots."""
+        """Connect the others: `run` begins jobs, `commit` sends a finish, `freed` hears of free slots."""
         self._run = run
         self._commit = commit
         self._freed = freed
 
-    def start(self, queue: QueueKeys, claimed: list[Claimed], until_ms: int) -> None:
-        """Write down claimed jobs, and begin them. They stand in the table before this returns."""
-        loop = asyncio.get_running_loop()
-        tasks, table, held, name, since = self._tasks, self._table, self.held, queue.name, time.monotonic()
+    def start(self, queue: QueueKeys, claimed: list[Claimed], until_ms: int) -> dict[str, int]:
+        """Write down claimed jobs, and begin them. They stand in the table before this returns.
+
+        Gives how many slots of each class they take.
+        """
+        tasks, held, name, since = self._tasks, self.held, queue.name, time.monotonic()
+        fill, taken, jobs = self._table.fill, {"async": 0, "thread": 0}, []
         for each in claimed:
             job = Running(each, name, tasks.get(each.fields.get(b"task", b"")), since)
+            executor = job.executor
+            taken[executor] += 1
             hard_ms = now_ms() + job.kill_after_ms if job.kill_after_ms else 0
-            job.slot = table.fill(job.epoch, job.id, hard_ms, until_ms=until_ms, threaded=job.executor == "thread")
+            job.slot = fill(job.epoch, job.id, hard_ms, until_ms=until_ms, threaded=executor == "thread")
             held[job.slot] = job
-            if self.closed:
+            jobs.append(job)
+        if self.closed:
+            for job in jobs:
                 job.stop = Stop.SHUTDOWN
-            job.code = loop.create_task(self._run(job), name=job.id)
         self.empty.clear()
+        self._run(jobs)
+        return taken
 
     def finish(self, job: Running, ending: Ending | None) -> None:
         """The job's code has ended."""

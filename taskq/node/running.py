@@ -50,7 +50,7 @@ class Running:
         slot: its place in the shared table.
         since: when it was claimed (monotonic s).
         timeout_ms, kill_after_ms: its timeout and its hard one, from its begin; 0 = none.
-        code: the asyncio task that runs it.
+        code: the asyncio task that runs it, once it does.
         current: what user code sees; None until the code begins.
         timer: of its timeout.
         stop: why it was asked to stop; None while nobody has.

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from taskq.commands import BATCH_MAX, Claim
 from taskq.keys import QueueKeys
-from taskq.node.running import executor_of
 
 TIMER_MS = 10_000  # what is due later than this is found by the claims that are made anyway
 
@@ -65,7 +64,8 @@ class Source:
             return self.offer
         if not self.wanted and not any(free.get(each) for each in self.more):
             return None
-        offered = {each: min(n, -(-slots[each] // 2)) for each, n in free.items()} if self.more else dict(free)
+        served = {each: n for each, n in free.items() if slots[each]}
+        offered = {each: min(n, -(-slots[each] // 2)) for each, n in served.items()} if self.more else served
         limit = min(sum(offered.values()), room, BATCH_MAX)
         if limit <= 0:
             return None
@@ -76,25 +76,20 @@ class Source:
         self.offer = Offer(self.request, offered, limit, now)
         return self.offer
 
-    def answer(self, claim: Claim) -> dict[str, int]:
-        """Take in the answer to the offer. Returns how many slots of each class the claimed jobs take."""
+    def answer(self, claim: Claim, got: Mapping[str, int]) -> None:
+        """Take in the answer to the offer. `got`: how many jobs it gave, by class."""
         offer = self.offer
         if offer is None:
             raise RuntimeError("an answer without a claim")
         self.offer = None
-        got = dict.fromkeys(offer.free, 0)
-        for job in claim.jobs:
-            klass = executor_of(job.fields)
-            got[klass] = got.get(klass, 0) + 1
         if len(claim.jobs) >= offer.limit:
-            self.more = frozenset(got)
+            self.more = frozenset(offer.free)
         else:
             self.more = frozenset(each for each, n in got.items() if n and n >= offer.free.get(each, 0))
         self.empty = claim.word in {"ok", "paused"} and not claim.jobs and claim.next_ms != 0
         if claim.word == "stale":  # this worker's own number from before: count on from above it
             self.request = self.request * 2 + 1
             self.wanted = True
-        return got
 
     def lost(self, now: float, lease_s: float) -> bool:
         """The offer wasn't answered. It is kept and sent again; after one lease what it may have got is nobody's, and

@@ -56,14 +56,14 @@ def test_after_a_lease_an_unanswered_claim_is_given_up():
 def test_nothing_is_asked_when_the_last_answer_had_less_than_offered():
     source = Source(Q)
     ask(source)
-    source.answer(answer(*jobs(3)))
+    source.answer(answer(*jobs(3)), {"async": 3})
     assert ask(source) is None
 
 
 def test_a_class_that_gave_all_is_asked_again_by_halves():
     source = Source(Q)
     ask(source)
-    assert source.answer(answer(*jobs(4))) == {"async": 4, "thread": 0}
+    source.answer(answer(*jobs(4)), {"async": 4})
     assert ask(source, {"async": 0, "thread": 2}) is None
     assert ask(source, {"async": 4, "thread": 2}).free == {"async": 2, "thread": 1}
 
@@ -76,6 +76,10 @@ def test_no_more_is_claimed_than_can_be_written_down():
 def test_no_claim_asks_for_more_than_a_call_may_carry():
     many = {"async": 1000}
     assert Source(Q).ask(many, many, 5000, 0.0).limit == 250
+
+
+def test_a_class_without_slots_is_not_offered():
+    assert Source(Q).ask({"async": 4, "thread": 0}, {"async": 4, "thread": 0}, 9, 0.0).free == {"async": 4}
 
 
 @pytest.mark.parametrize(
@@ -92,14 +96,14 @@ def test_no_claim_asks_for_more_than_a_call_may_carry():
 def test_whether_a_queue_is_empty(given, empty):
     source = Source(Q)
     ask(source)
-    source.answer(given)
+    source.answer(given, {"async": len(given.jobs)})
     assert source.empty is empty
 
 
 def test_a_refused_number_is_counted_over():
     source = Source(Q)
     ask(source)
-    source.answer(answer(word="stale"))
+    source.answer(answer(word="stale"), {})
     assert ask(source).request > 1
 
 
@@ -158,12 +162,16 @@ class Played:
             slots,
             worker="w.1",
             lease_ms=8_000,
-            start=lambda _queue, claimed, _until_ms: self.started.extend(claimed),
+            start=self.start,
             room=lambda: room,
             node_age_ms=lambda: self.node_age_ms,
             gone=self.gone,
             outage=Outage(),
         )
+
+    def start(self, _queue, claimed, _until_ms):
+        self.started.extend(claimed)
+        return {"async": len(claimed)}
 
     def gone(self):
         self.is_gone = True

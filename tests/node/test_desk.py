@@ -24,7 +24,11 @@ class Parts:
         self.begun = []
         self.gate = asyncio.Event()
         self.desk = Desk(table, {b"t": FakeKnown(kill_after_ms=5_000)})
-        self.desk.serve(run=self.run, commit=lambda job, ending: self.committed.append(job), freed=self.freed.append)
+        self.desk.serve(run=self.begin, commit=lambda job, ending: self.committed.append(job), freed=self.freed.append)
+
+    def begin(self, jobs):
+        for job in jobs:
+            job.code = asyncio.create_task(self.run(job))
 
     async def run(self, job):
         self.begun.append(job)
