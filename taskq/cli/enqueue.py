@@ -95,11 +95,14 @@ def _options(given: dict[str, Any]) -> Vocabulary:
 def _instant(text: str, name: str) -> datetime | str:
     """An instant; for `expires` a duration too, which is left as text."""
     try:
-        return datetime.fromisoformat(text.strip())
+        found = datetime.fromisoformat(text.strip())
     except ValueError:
         if name == "expires":
             return text
         raise ValueError(f"--{name} {text!r} is no instant: give such as 2030-01-31T09:00:00Z") from None
+    if found.utcoffset() is None:
+        raise ValueError(f"--{name} {text!r} has no time zone: give such as {found.isoformat()}Z or +01:00")
+    return found
 
 
 def _print_result(place: TaskQ, id: str, timeout: str | None) -> None:
@@ -114,5 +117,5 @@ def _print_result(place: TaskQ, id: str, timeout: str | None) -> None:
         try:
             result_of(record, place.types)
         except (JobFailed, JobCancelled) as error:
-            refuse(f"job {id} {record.state}: {error}")
+            refuse(str(error))
     output.put(output.as_json(shown["result"], indent=None))

@@ -9,7 +9,7 @@ import click
 from taskq.cli import output
 from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
 from taskq.cli.place import app
-from taskq.cli.queue import announce, known_queues, state_list
+from taskq.cli.queue import announce, known_queues, state_list, tell
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client.operations import CLEARABLE
 from taskq.state import State
@@ -177,8 +177,4 @@ def clear(*, states: str, queue: str | None, older_than: str, yes: bool) -> None
     if not announce(place, known, chosen, "delete", f" that ended over {older_than} ago" if older_ms else ""):
         return
     confirm("delete them for good?", yes=yes)
-    done = {name: place.client.clear(name, states=chosen, older_than=older_ms / 1000) for name in known}
-    for name, count in done.items():
-        output.put(f"{name}: {count} deleted")
-    if len(done) > 1:
-        output.put(f"in all: {sum(done.values())} deleted")
+    tell({name: place.client.clear(name, states=chosen, older_than=older_ms / 1000) for name in known}, "deleted")

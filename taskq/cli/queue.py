@@ -104,11 +104,7 @@ def purge(*, names: tuple[str, ...], every: bool, states: str | None, yes: bool)
     if not announce(place, known, chosen, "cancel"):
         return
     confirm("cancel them?", yes=yes)
-    done = {name: place.client.purge(name, states=chosen) for name in known}
-    for name, count in done.items():
-        output.put(f"{name}: {count} cancelled")
-    if len(done) > 1:
-        output.put(f"in all: {sum(done.values())} cancelled")
+    tell({name: place.client.purge(name, states=chosen) for name in known}, "cancelled")
 
 
 def announce(place: TaskQ, queues: Sequence[str], states: Sequence[str], verb: str, which: str = "") -> int:
@@ -118,11 +114,22 @@ def announce(place: TaskQ, queues: Sequence[str], states: Sequence[str], verb: s
     for name, counts in counted.items():
         here = {state: getattr(counts, state) for state in states if getattr(counts, state)}
         total += sum(here.values())
+        if not here and len(counted) > 1:
+            continue
         told = ", ".join(f"{count} {state}" for state, count in here.items()) or "nothing"
         output.note(f"{verb} in {place.settings.namespace}/{name}: {told}{which}")
     if not total:
         output.put(f"nothing to {verb}: no job is {' or '.join(states)}")
     return total
+
+
+def tell(done: dict[str, int], participle: str) -> None:
+    """How many jobs it was in the end, queue by queue: by then there may be more or fewer than were announced."""
+    for name, count in done.items():
+        if count or len(done) == 1:
+            output.put(f"{name}: {count} {participle}")
+    if len(done) > 1:
+        output.put(f"in all: {sum(done.values())} {participle}")
 
 
 def state_list(text: str | None, allowed: Sequence[str], participle: str) -> tuple[str, ...]:

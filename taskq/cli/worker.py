@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from taskq.cli.options import Verb, flags, log_words
+from taskq.cli.refusal import checked_values, refuse
 from taskq.cli.serve import node_options, node_options_of
+from taskq.settings import resolve
 
 
 @click.command(
@@ -27,7 +32,7 @@ def worker(*, app: str, burst: bool, **given: Any) -> None:
     A second signal ends the grace. Exit code 0 if every job ended or was given back, 1 if a process had to be killed.
     """
     options = node_options_of(flags(), given, burst=burst)
-    _check_settings(app)
+    _check(app)
 
     from taskq import log
     from taskq.node.run import run
@@ -36,10 +41,23 @@ def worker(*, app: str, burst: bool, **given: Any) -> None:
     click.get_current_context().exit(run(app, options))
 
 
-def _check_settings(app: str) -> None:
-    """Wrong flags and variables are told here, in one line, before any process is started."""
-    from taskq.cli.refusal import checked_values
-    from taskq.settings import resolve
+def _check(app: str) -> None:
+    """Wrong flags, variables and names are told here, in one line, before any process is started.
 
+    APP itself isn't imported here; whether there is a module of its first name can be seen without.
+    """
     with checked_values():
         resolve(app=app, flags=flags().settings)
+    module = app.partition(":")[0]
+    if module.endswith(".py"):
+        refuse(f"{app!r} is a file: give the module's name, such as {module.removesuffix('.py')!r}")
+    name = module.partition(".")[0]
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.util.find_spec(name)
+    except ValueError:  # what is half imported has no spec; the worker will say more
+        return
+    finally:
+        del sys.path[0]
+    if found is None:
+        refuse(f"there is no module {name!r} here (current folder: {Path.cwd()})")

@@ -66,9 +66,9 @@ class Node:
         died: ids of the workers that died.
     """
 
-    def __init__(self, app: str, url: str, namespace: str, *, workers: int, threads: int) -> None:
+    def __init__(self, app: str, url: str, namespace: str, *, workers: int) -> None:
         place = ("--url", url, "--namespace", namespace)
-        options = ("-w", str(workers), "--threads", str(threads), "--grace", "5", "--log-format", "json")
+        options = ("-w", str(workers), "--grace", "5", "--log-format", "json")
         self.workers: dict[str, int] = {}
         self.died: set[str] = set()
         self._last: deque[str] = deque(maxlen=5)

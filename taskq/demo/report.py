@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from taskq import keys
 from taskq.cli.output import one_line
+from taskq.demo.app import QUEUE
 from taskq.demo.check import Kill, Totals, Verdict
 from taskq.demo.show import say
 from taskq.record import JobRecord
@@ -46,7 +48,7 @@ def killed(worker: str | None, kill: Kill | None) -> None:
         say(f"the killed worker held {kill.held} jobs; all ran again {kill.seconds:.2f} s after the kill")
 
 
-def next_steps(url: str, pid: int | None, records: Sequence[JobRecord | None]) -> None:
+def next_steps(url: str, pid: int | None, namespace: str, records: Sequence[JobRecord | None]) -> None:
     """What to type next; with a server that stays up (`pid`), also how to stop it."""
     taskq = _command()
     say()
@@ -68,7 +70,7 @@ def next_steps(url: str, pid: int | None, records: Sequence[JobRecord | None]) -
             (f"{taskq} job show {shown}", "everything about a job"),
             (f"{taskq} job retry {shown}", "have it run again, by:"),
             (f"{taskq} worker taskq.demo.app --burst", "a worker that ends when nothing is left"),
-            (f"redis-cli -p {place.port} hgetall 'taskq:{{files}}:job:{shown}'", "the record itself"),
+            (f"redis-cli -p {place.port} hgetall '{keys.queue(namespace, QUEUE).job(shown)}'", "the record itself"),
         )
     say("next:")
     width = max(len(command) for command, _ in steps if len(command) < 60)

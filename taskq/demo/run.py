@@ -17,7 +17,6 @@ from taskq.handle import Job
 from taskq.record import JobRecord
 
 WORKERS = 2
-THREADS = 4  # the work is the processor's: more threads would only take turns
 _LOOK_S = 0.05
 _STALL_S = 120.0
 _SLICE = 1000
@@ -47,7 +46,7 @@ def run(folder: Path, *, namespace: str, keep: bool) -> bool:
     with fleet.server(keep=keep) as server:
         show.say(f"{len(files):,} files under {folder}: a job for each, on {server.url}, {WORKERS} workers")
         app.override(url=server.url, namespace=namespace)
-        with fleet.Node("taskq.demo.app:app", server.url, namespace, workers=WORKERS, threads=THREADS) as node:
+        with fleet.Node("taskq.demo.app:app", server.url, namespace, workers=WORKERS) as node:
             jobs = _enqueue(files)
             killing = _watch(app, node, len(files))
         records = _records(app, jobs)
@@ -62,7 +61,7 @@ def run(folder: Path, *, namespace: str, keep: bool) -> bool:
         verdict = check.compare(files, expected, records)
         report.figures(verdict, records, plain_s=plain_s)
         report.killed(killing and killing.worker, killing and check.kill_of(records, *killing))
-        report.next_steps(server.url, server.pid, records)
+        report.next_steps(server.url, server.pid, namespace, records)
         return verdict.good
 
 
