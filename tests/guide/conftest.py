@@ -1,0 +1,47 @@
+"""The guide runs beside one real node, `taskq worker tests.guide.app`, and on one server. Only the address comes from
+here. Nothing is emptied between its tests, as in life; at the end every key that is left has a TTL or a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from taskq.embedded import Embedded
+from tests.fleet import ROOT, Fleet, Node
+from tests.guide.app import app
+from tests.leaks import leaked
+
+
+@pytest.fixture(scope="session")
+def guide_url(server_binary: str | None) -> Iterator[str]:
+    """The guide's server."""
+    with Embedded(port=0, binary=server_binary) as server:
+        app.configure(url=server.url)
+        yield server.url
+        app.close()
+        with redis.Redis.from_url(server.url) as client:
+            assert leaked(client, "guide") == []
+
+
+@pytest.fixture(scope="session")
+def node(guide_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with one worker, for the whole guide."""
+    fleet = Fleet(
+        "tests.guide.app", folder=ROOT, environment={"TASKQ_URL": guide_url}, logs=tmp_path_factory.mktemp("node")
+    )
+    try:
+        node = fleet.start()
+        yield node
+        node.terminate()
+        assert node.wait() == 0, node.text()
+        assert "Traceback" not in node.text(), node.text()
+    finally:
+        fleet.close()
+
+
+@pytest.fixture(autouse=True)
+def _beside_a_node(node: Node) -> None:
+    """Every test of the guide has its node."""
