@@ -75,7 +75,12 @@ async def drain(url: str, jobs: int) -> float:
         fill.xadd("bare:body", {"id": id})
         fill.hset(
             f"bare:job:{id}",
-            mapping={"state": "available", "task": "noop", "created_at": 1800000000000, "payload": msgpack.packb([[], {}])},
+            mapping={
+                "state": "available",
+                "task": "noop",
+                "created_at": 1800000000000,
+                "payload": msgpack.packb([[], {}]),
+            },
         )
     await fill.execute()
     claim, finish = claiming.register_script(CLAIM), finishing.register_script(FINISH)

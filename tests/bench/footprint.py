@@ -51,7 +51,9 @@ def _import_ms(url: str) -> float:
         "took = time.perf_counter() - start; assert 'redis' not in sys.modules; print(took * 1000)"
     )
     runs = [
-        float(subprocess.run([sys.executable, "-c", code], env=environment(url), check=True, capture_output=True).stdout)
+        float(
+            subprocess.run([sys.executable, "-c", code], env=environment(url), check=True, capture_output=True).stdout
+        )
         for _ in range(5)
     ]
     return min(runs)

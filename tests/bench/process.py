@@ -17,7 +17,10 @@ _RUN = "import sys; from taskq.cli.main import main; sys.exit(main())"
 def environment(url: str) -> dict[str, str]:
     """What a process of the bench needs to find its server and its app."""
     root = str(Path(__file__).resolve().parents[2])
-    return os.environ | {"TASKQ_URL": url, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+    return os.environ | {
+        "TASKQ_URL": url,
+        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
+    }
 
 
 @contextmanager

@@ -47,7 +47,9 @@ def _ours(client: Any) -> tuple[float, float, float]:
         _run(client, commands.enqueue(q, [_job(number) for number in range(first, first + 250)]))
     marks.append(_cpu_us(client))
     claims = [
-        _run(client, commands.claim(q, worker="n.1", request=n + 1, lease_ms=600_000, limit=BATCH, free={"async": BATCH}))
+        _run(
+            client, commands.claim(q, worker="n.1", request=n + 1, lease_ms=600_000, limit=BATCH, free={"async": BATCH})
+        )
         for n in range(JOBS // BATCH)
     ]
     marks.append(_cpu_us(client))

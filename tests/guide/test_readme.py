@@ -43,7 +43,13 @@ def worker(shop: dict[str, str], tmp_path: Path):
 
 def test_the_quick_start_and_the_commands_do_what_they_say(shop, worker, tmp_path, server_url, settings) -> None:
     session = subprocess.run(
-        [sys.executable, "-c", blocks("python")[1]], env=shop, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-c", blocks("python")[1]],
+        env=shop,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
     )
     assert session.returncode == 0, session.stderr
     first, total = session.stdout.splitlines()
@@ -61,7 +67,13 @@ def test_the_quick_start_and_the_commands_do_what_they_say(shop, worker, tmp_pat
 
     for line in next(body for body in blocks("sh") if "taskq enqueue" in body).splitlines():
         done = subprocess.run(
-            [*_TASKQ, *shlex.split(line)[1:]], env=shop, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+            [*_TASKQ, *shlex.split(line)[1:]],
+            env=shop,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
         assert done.stdout, f"{line} prints nothing"
