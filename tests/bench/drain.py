@@ -10,7 +10,6 @@ from typing import Any
 import redis
 
 from taskq import TaskQ
-
 from tests.bench.process import environment, node, until
 from tests.bench.row import Row
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import redis
@@ -57,7 +58,7 @@ def _ours(client: Any) -> tuple[float, float, float]:
         done = [commands.Done(job.id, job.epoch, b"") for job in claim.jobs]
         _run(client, commands.complete(q, worker="n.1", done=done))
     marks.append(_cpu_us(client))
-    first, second, third = ((after - before) / JOBS for before, after in zip(marks, marks[1:], strict=False))
+    first, second, third = ((after - before) / JOBS for before, after in pairwise(marks))
     return first, second, third
 
 
