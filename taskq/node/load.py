@@ -12,7 +12,7 @@ from taskq import __version__
 from taskq.app import TaskQ
 from taskq.importing import load_attribute
 from taskq.node.channel import Hello
-from taskq.node.failure import clean, line_of
+from taskq.node.failure import clean, line_of, message_of
 from taskq.options import DEFAULT_QUEUE
 
 _FRAMES = 3
@@ -60,7 +60,9 @@ def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
 
 def complaint(path: str, error: BaseException) -> str:
     """Why APP can't be loaded: one line, then where in the user's code, innermost first, then where in ours."""
-    return "\n".join([f"can't load {path}: {line_of(error)}", *places(error)])
+    found = places(error)
+    said = line_of(error) if found or not isinstance(error, ImportError) else message_of(error)
+    return "\n".join([f"can't load {path}: {said}", *found])
 
 
 def places(error: BaseException) -> list[str]:
