@@ -226,4 +226,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib  # only when somebody has mistyped: producers start faster without it
 
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return f" (did you mean {str(near[0])!r}?)" if near else ""
