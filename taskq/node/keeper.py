@@ -89,8 +89,8 @@ class Keeper:
         sent = now_ms()
         words = await run_async(self._server, command, deadline_s=self._every_s)
         for holding, word in zip(holdings, words, strict=True):
-            if holding.child.ended.is_set():
-                continue
+            if holding.child.ended.is_set() or not holding.child.table.stands(holding.entry.slot, holding.entry.epoch):
+                continue  # it ended while we asked, and `lost` is what a finished job looks like
             if word != "lost":
                 holding.child.table.set_until(holding.entry.slot, holding.entry.epoch, sent + self._lease_ms)
             verdict = _VERDICTS.get(word)
@@ -103,4 +103,4 @@ class Keeper:
             return
         child.told.add((word, entry.id, entry.epoch))
         child.send(Verdict(word, entry.id, entry.epoch))
-        log.info("renewal says", word=word, job_id=entry.id, epoch=entry.epoch, worker=child.worker)
+        log.debug("renewal says", word=word, job_id=entry.id, epoch=entry.epoch, worker=child.worker)

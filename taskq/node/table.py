@@ -53,7 +53,7 @@ class Table:
     """The shared table of one worker. The node makes it with `create`, the worker opens it with `attach`.
 
     Worker's side: `fill`, `free`, `until`, `room`, `beat`, `beat_thread`, `node_age_ms`.
-    Node's side: `read`, `set_until`, `beat_node`, `worker_age_ms`, `thread_age_ms`.
+    Node's side: `read`, `stands`, `set_until`, `beat_node`, `worker_age_ms`, `thread_age_ms`.
     Each side writes only what is its own; neither ever waits for the other.
     """
 
@@ -172,6 +172,10 @@ class Table:
                 continue
             entries.append(Entry(slot, epoch, raw.decode(errors="replace"), deadline, bool(about & _THREADED)))
         return entries
+
+    def stands(self, slot: int, epoch: int) -> bool:
+        """Whether `slot` still holds the job of `epoch`: it may have been freed since it was read."""
+        return bool(self._words[_HEADER + slot * _SLOT + 1] == epoch)
 
     def set_until(self, slot: int, epoch: int, until_ms: int) -> None:
         """Tell the worker how long the lease of `epoch` in `slot` is good for. The epoch is cleared first, so that no

@@ -98,6 +98,23 @@ async def test_a_stopped_child_is_not_renewed_until_it_goes_on(ground, keep):
     await process.wait()
 
 
+async def test_a_job_that_finished_during_the_call_is_not_told_lost(ground, keep, monkeypatch):
+    child = ground.child()
+    (id,) = await ground.enqueue(1)
+    (job,) = await ground.claim(child, 1)
+    answer = keeper.run_async
+
+    async def finished_meanwhile(*arguments, **options):
+        await ground.do(commands.complete(ground.q, worker=child.worker, done=[Done(id, job.epoch, b"")]))
+        words = await answer(*arguments, **options)
+        child.table.free(0)
+        return words
+
+    monkeypatch.setattr(keeper, "run_async", finished_meanwhile)
+    await keep(child).step()
+    assert child.heard == []
+
+
 async def test_a_child_that_died_during_the_call_is_told_nothing(ground, keep):
     child = ground.child()
     (id,) = await ground.enqueue(1)

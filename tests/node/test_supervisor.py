@@ -40,6 +40,10 @@ def child(supervisor):
     return supervisor.children[0]
 
 
+def open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def ready(supervisor, workers=1):
     await await_until(lambda: [each.ready for each in supervisor.children] == [True] * workers, what="workers ready")
 
@@ -122,10 +126,10 @@ async def test_a_start_that_the_system_refuses_is_tried_again(supervise, monkeyp
         return spawn(*arguments, **options)
 
     monkeypatch.setattr(child_module.subprocess, "Popen", refusing)
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    descriptors = open_files()
     supervisor, _ = await supervise("good")
     await ready(supervisor)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 5
+    assert open_files() <= descriptors + 5
 
 
 async def test_an_exit_code_is_named(supervise):
