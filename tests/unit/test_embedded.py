@@ -92,14 +92,15 @@ def test_a_server_with_a_password_counts_as_ready():
         assert server.running
 
 
-def test_it_dies_with_its_parent_even_when_that_is_killed():
+def test_it_dies_with_its_parent_even_when_that_is_killed(tmp_path):
     program = """
 import time
 from taskq.embedded import Embedded
 print(Embedded().start().pid, flush=True)
 time.sleep(60)
 """
-    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    scratch = {**os.environ, "TMPDIR": str(tmp_path)}  # nobody is left to remove the server's folder
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=scratch)
     pid = int(parent.stdout.readline())
     assert alive(pid)
     parent.kill()
