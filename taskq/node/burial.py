@@ -31,11 +31,11 @@ Verb = Literal["lost", "refund", "timeout"]
 
 def verb_for(entry: Entry, killed_for: str, culprits: frozenset[tuple[str, int]]) -> Verb:
     """A worker that died by itself takes an attempt of all it ran: one of them may have killed it, nobody knows which.
-    Where the node killed it, only those it was killed for pay.
+    What hadn't begun, or had ended, killed nobody. Where the node killed it, only those it was killed for pay.
     """
     if (entry.id, entry.epoch) in culprits:
         return "timeout"
-    return "refund" if killed_for else "lost"
+    return "refund" if killed_for or not entry.begun else "lost"
 
 
 def plan(held: Iterable[Entry], queues: Iterable[str]) -> dict[str, list[list[Entry]]]:

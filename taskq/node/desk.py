@@ -17,6 +17,7 @@ from taskq.log import get_logger
 from taskq.node.known import Known
 from taskq.node.outcome import Ending
 from taskq.node.running import Running, Stop
+from taskq.node.suspects import Suspects, is_suspect
 from taskq.node.table import Table, now_ms
 
 FORCE_MS = 2_000  # how long a coroutine that is cancelled by force may take to stop
@@ -45,6 +46,7 @@ class Desk:
         self._table = table
         self._tasks = tasks
         self._run: Callable[[Iterable[Running]], None]
+        self._suspects: Suspects
         self._commit: Callable[[Running, Ending], None]
         self._freed: Callable[[str], None]
 
@@ -57,6 +59,7 @@ class Desk:
     ) -> None:
         """Connect the others: `run` begins jobs, `commit` sends a finish, `freed` hears of free slots."""
         self._run = run
+        self._suspects = Suspects(run)
         self._commit = commit
         self._freed = freed
 
@@ -66,24 +69,32 @@ class Desk:
         Gives how many slots of each class they take.
         """
         tasks, held, name, since = self._tasks, self.held, queue.name, time.monotonic()
-        fill, taken, jobs = self._table.fill, {"async": 0, "thread": 0}, []
+        fill, taken = self._table.fill, {"async": 0, "thread": 0}
+        jobs: list[Running] = []
+        suspects: list[Running] = []
         for each in claimed:
             job = Running(each, name, tasks.get(each.fields.get(b"task", b"")), since)
             executor = job.executor
             taken[executor] += 1
-            hard_ms = now_ms() + job.kill_after_ms if job.kill_after_ms else 0
-            job.slot = fill(job.epoch, job.id, hard_ms, until_ms=until_ms, threaded=executor == "thread")
+            job.slot = fill(job.epoch, job.id, until_ms=until_ms, threaded=executor == "thread")
             held[job.slot] = job
-            jobs.append(job)
-        if self.closed:
-            for job in jobs:
+            if self.closed:
                 job.stop = Stop.SHUTDOWN
+            (suspects if job.attempt > 1 and is_suspect(job) else jobs).append(job)
         self.empty.clear()
         self._run(jobs)
+        if suspects:
+            self._suspects.hold(suspects)
+            self._suspects.let_go()
         return taken
+
+    def begun(self, job: Running) -> None:
+        """The job's code is about to begin: from here on its worker's death counts, and its hard timeout."""
+        self._table.begin(job.slot, now_ms() + job.kill_after_ms if job.kill_after_ms else 0)
 
     def finish(self, job: Running, ending: Ending | None) -> None:
         """The job's code has ended."""
+        self._table.end(job.slot)
         self._freed(job.executor)
         if ending is None:
             self._strike_out(job)
@@ -106,11 +117,20 @@ class Desk:
                     # worker, as for a hard timeout.
                     patience_ms = 0 if job.executor == "thread" else FORCE_MS
                     self._table.set_hard_deadline(job.slot, now_ms() + patience_ms)
+        self._suspects.let_go()
+
+    def close(self) -> None:
+        """Begin nothing any more."""
+        self.closed = True
+        for job in self._suspects.waiting:
+            job.halt(Stop.SHUTDOWN)
+        self._suspects.let_go()
 
     def halt_all(self, why: Stop) -> None:
         """Ask all code to stop."""
         for job in list(self.held.values()):
             job.halt(why)
+        self._suspects.let_go()
 
     def check_leases(self) -> None:
         """Nobody renews any more: stop what is past its lease, because another may be running it."""
@@ -118,10 +138,12 @@ class Desk:
         for slot, job in list(self.held.items()):
             if not job.ended and now >= self._table.until(slot):
                 job.halt(Stop.LOST)
+        self._suspects.let_go()
 
     def _strike_out(self, job: Running) -> None:
         if self.held.get(job.slot) is job:  # an answer that comes twice must not strike out the slot's next job
             del self.held[job.slot]
             self._table.free(job.slot)
+            self._suspects.settled(job)
             if not self.held:
                 self.empty.set()

@@ -42,6 +42,7 @@ class Pipeline:
         types: the application's registered types.
         worker: this worker's id.
         max_bytes: the largest result.
+        begun: told of each job whose code is about to begin.
         finish: told of each job whose code has ended, with what to send (None: nothing).
     """
 
@@ -53,6 +54,7 @@ class Pipeline:
         types: codec.Types,
         worker: str,
         max_bytes: int,
+        begun: Callable[[Running], None],
         finish: Callable[[Running, Ending | None], None],
     ) -> None:
         self._threads = threads
@@ -60,12 +62,14 @@ class Pipeline:
         self._types = types
         self._worker = worker
         self._max_bytes = max_bytes
+        self._begun = begun
         self._finish = finish
 
     async def run(self, job: Running) -> None:
         """Run one job from its claim to its outcome. Never raises."""
         try:
             known = look_up(job)
+            self._begun(job)
             payload = job.fields.get(b"payload")
             args, kwargs = codec.decode(payload, self._types) if payload else _NONE
             known.bind(args, kwargs)

@@ -6,12 +6,15 @@ inherited by descriptor; a named segment was unlinked by a child's exit (measure
 temporary file without a name stands for it.
 
     words   0 magic | 1 slots | 2 loop beat | 3 thread beat | 4 node beat | 5 highest slot used, plus one
-    slot    version | epoch | hard deadline | length of id, threaded | id            written by the worker
+    slot    version | epoch | hard deadline | length of id, flags | id               written by the worker
     lease   epoch | until                                                            written by the node
 
 All times are CLOCK_MONOTONIC in ms, which all processes of a host share. A slot is a seqlock: its version is odd while
 it is being written. A torn slot is ignored: a worker killed while filling it had not begun the job (its last claim
 remembers it), one killed while freeing it had its answer. A word is written by one aligned store, so it is never torn.
+
+Whether a job's code runs is one flag, set before its first line and cleared after its last: a job that only waits its
+turn, or for the answer to its finish, killed nobody, and its hard timeout doesn't count.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ _HEADER = 8
 _SLOT = 4 + ID_BYTES // 8
 _LEASE = 2
 _THREADED = 1 << 32
+_BEGUN = 1 << 33
 
 
 def now_ms() -> int:
@@ -38,21 +42,23 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One job in a table: the slot it stands in, its epoch and id, its hard deadline (monotonic ms, 0 = none), and
-    whether it runs in a thread (it then cannot be what holds the worker's loop).
+    """One job in a table: the slot it stands in, its epoch and id, its hard deadline (monotonic ms, 0 = none), whether
+    it runs in a thread (it can then hold the worker's loop only through the GIL), and whether its code has begun and
+    not ended.
     """
 
     slot: int
     epoch: int
     id: str
     hard_deadline: int
-    threaded: bool
+    threaded: bool = False
+    begun: bool = True
 
 
 class Table:
     """The shared table of one worker. The node makes it with `create`, the worker opens it with `attach`.
 
-    Worker's side: `fill`, `free`, `until`, `room`, `beat`, `beat_thread`, `node_age_ms`.
+    Worker's side: `fill`, `begin`, `end`, `free`, `until`, `room`, `beat`, `beat_thread`, `node_age_ms`.
     Node's side: `read`, `stands`, `set_until`, `beat_node`, `worker_age_ms`, `thread_age_ms`.
     Each side writes only what is its own; neither ever waits for the other.
     """
@@ -94,10 +100,9 @@ class Table:
         """How many slots are free: a worker never claims more than that."""
         return len(self._free)
 
-    def fill(self, epoch: int, id: str, hard_deadline_ms: int = 0, *, until_ms: int = 0, threaded: bool = False) -> int:
-        """Write a claimed job down and return its slot. `hard_deadline_ms`: monotonic ms after which the node kills
-        this worker (0 = never). `until_ms`: end of the lease the claim gave (monotonic, from the request's start).
-        Raises RuntimeError when the table is full, ValueError for an id over 136 bytes.
+    def fill(self, epoch: int, id: str, *, until_ms: int = 0, threaded: bool = False) -> int:
+        """Write a claimed job down and return its slot. `until_ms`: end of the lease the claim gave (monotonic, from
+        the request's start). Raises RuntimeError when the table is full, ValueError for an id over 136 bytes.
         """
         raw = id.encode()
         if len(raw) > ID_BYTES:
@@ -108,7 +113,7 @@ class Table:
         words, base = self._words, _HEADER + slot * _SLOT
         words[base] += 1
         words[base + 1] = epoch
-        words[base + 2] = hard_deadline_ms
+        words[base + 2] = 0
         words[base + 3] = len(raw) | (_THREADED if threaded else 0)
         start = 8 * (base + 4)
         self._bytes[start : start + len(raw)] = raw
@@ -118,10 +123,18 @@ class Table:
         self._until[slot] = until_ms
         return slot
 
+    def begin(self, slot: int, hard_deadline_ms: int = 0) -> None:
+        """The job's code begins. `hard_deadline_ms`: monotonic ms after which the node kills this worker, 0 = never."""
+        base = _HEADER + slot * _SLOT
+        self._words[base + 2] = hard_deadline_ms
+        self._words[base + 3] |= _BEGUN
+
+    def end(self, slot: int) -> None:
+        """The job's code has ended; its finish is still to be answered."""
+        self._words[_HEADER + slot * _SLOT + 3] &= ~_BEGUN
+
     def set_hard_deadline(self, slot: int, hard_deadline_ms: int) -> None:
-        """Set a filled slot's hard deadline (monotonic ms, 0 = none): when the job starts, if that is later than its
-        fill, and to 0 as soon as its code has stopped, so that no worker is killed while a finish waits for its answer.
-        """
+        """Set the hard deadline of a job that runs (monotonic ms, 0 = none): the node then kills this worker."""
         self._words[_HEADER + slot * _SLOT + 2] = hard_deadline_ms
 
     def free(self, slot: int) -> None:
@@ -170,7 +183,8 @@ class Table:
             raw = bytes(self._bytes[start : start + (about & 0xFFFF)])
             if words[base] != version:
                 continue
-            entries.append(Entry(slot, epoch, raw.decode(errors="replace"), deadline, bool(about & _THREADED)))
+            id, threaded, begun = raw.decode(errors="replace"), bool(about & _THREADED), bool(about & _BEGUN)
+            entries.append(Entry(slot, epoch, id, deadline, threaded, begun))
         return entries
 
     def stands(self, slot: int, epoch: int) -> bool:

@@ -85,6 +85,7 @@ class Worker:
             types=app.types,
             worker=start.worker,
             max_bytes=settings.max_payload,
+            begun=self.desk.begun,
             finish=self.desk.finish,
         )
         self.desk.serve(run=Runners(pipeline.run).start, commit=self.committer.add, freed=self.claimer.freed)
@@ -114,7 +115,7 @@ class Worker:
         A job is released once its code has stopped. One that can't be stopped keeps this worker waiting, and the node
         ends it with the process.
         """
-        self.desk.closed = True
+        self.desk.close()
         self.claimer.stop()
         asyncio.get_running_loop().call_later(grace_ms / 1000, self.desk.halt_all, Why.SHUTDOWN)
 
@@ -142,7 +143,7 @@ class Worker:
 
     def _declared_dead(self) -> None:
         """Redis says that this worker was buried: whatever it holds, others have it now."""
-        self.desk.closed = True
+        self.desk.close()
         self.desk.halt_all(Why.LOST)
         self._node.send(Recycle("it was declared dead while it lived"))
 

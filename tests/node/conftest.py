@@ -58,7 +58,7 @@ class Ground:
         claim = await self.do(commands.claim(self.q, **options, free={"async": limit}, now=now))
         if fill:
             for job in claim.jobs:
-                child.table.fill(job.epoch, job.id)
+                child.table.begin(child.table.fill(job.epoch, job.id))
         return claim.jobs
 
     async def fields(self, id):

@@ -27,7 +27,10 @@ def claim(start, settings, table, limit):
             q, worker=start.worker, request=1, lease_ms=settings.lease_ms, limit=limit, free={"async": limit}
         ),
     )
-    return server, q, {job.id: (table.fill(job.epoch, job.id), job) for job in claimed.jobs}
+    held = {job.id: (table.fill(job.epoch, job.id), job) for job in claimed.jobs}
+    for slot, _ in held.values():
+        table.begin(slot)
+    return server, q, held
 
 
 def main():  # noqa: C901, PLR0912, PLR0915

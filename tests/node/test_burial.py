@@ -8,17 +8,18 @@ from taskq.node.table import Entry
 
 
 def entry(n, queue="q"):
-    return Entry(n, n, f"{queue}:{n}", 0, False)
+    return Entry(n, n, f"{queue}:{n}", 0)
 
 
 def test_who_pays():
     culprit, neighbour = entry(1), entry(2)
     only = frozenset({("q:1", 1)})
     assert verb_for(culprit, "", frozenset()) == "lost"
+    assert verb_for(Entry(1, 1, "q:1", 0, begun=False), "", frozenset()) == "refund", "its code did not run"
     assert verb_for(culprit, "grace ended", frozenset()) == "refund"
     assert verb_for(culprit, "hard timeout", only) == "timeout"
     assert verb_for(neighbour, "hard timeout", only) == "refund"
-    assert verb_for(Entry(1, 5, "q:1", 0, False), "hard timeout", only) == "refund", "another epoch, another run"
+    assert verb_for(Entry(1, 5, "q:1", 0), "hard timeout", only) == "refund", "another epoch, another run"
 
 
 def test_every_queue_served_is_called_also_for_nothing():

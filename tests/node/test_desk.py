@@ -1,6 +1,7 @@
 """What a worker holds: in the table from the claim until the answer, and what verdicts do to it."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -10,6 +11,7 @@ from taskq.node.desk import Desk
 from taskq.node.running import Stop
 from taskq.node.table import Table, now_ms
 from tests.node.jobs import FakeKnown, claimed
+from tests.waiting import await_until
 
 Q = keys.queue("t", "default")
 
@@ -32,6 +34,7 @@ class Parts:
 
     async def run(self, job):
         self.begun.append(job)
+        self.desk.begun(job)
         job.current = type("Current", (), {"cancel_requested": False})()
         try:
             await self.gate.wait()
@@ -130,7 +133,7 @@ async def test_force_on_a_thread_asks_for_the_workers_end(parts):
 
 
 async def test_a_closed_desk_begins_nothing(parts):
-    parts.desk.closed = True
+    parts.desk.close()
     await parts.start(claimed("default:1"))
     assert parts.begun[0].stop is Stop.SHUTDOWN
 
@@ -140,3 +143,70 @@ async def test_without_a_node_jobs_stop_at_their_leases_end(parts):
     await parts.start(claimed("default:2"), until_ms=now_ms() - 1)
     parts.desk.check_leases()
     assert [job.stop for job in parts.begun] == [None, Stop.LOST]
+
+
+def suspect(id, epoch, attempt=3, error="JobCrashed"):
+    return claimed(id, epoch=epoch, attempt=attempt, **{f"error:{attempt - 1}": json.dumps({"type": error})})
+
+
+async def test_jobs_whose_worker_died_twice_begin_one_at_a_time(parts):
+    await parts.start(suspect("default:1", 1), suspect("default:2", 2), claimed("default:3", epoch=3))
+    assert {job.id for job in parts.begun} == {"default:1", "default:3"}
+    assert {entry.id: entry.begun for entry in parts.table.read()} == {
+        "default:1": True,
+        "default:2": False,
+        "default:3": True,
+    }
+    parts.gate.set()
+    await asyncio.sleep(0)
+    assert len(parts.begun) == 2, "the first has ended, but Redis doesn't know yet"
+    parts.desk.settled(next(job for job in parts.committed if job.id == "default:1"), "ok")
+    await asyncio.sleep(0)
+    assert parts.begun[-1].id == "default:2"
+
+
+async def test_one_that_has_run_for_a_while_keeps_the_next_no_longer(parts, monkeypatch):
+    monkeypatch.setattr("taskq.node.suspects.PROOF_S", 0.01)
+    await parts.start(suspect("default:1", 1), suspect("default:2", 2))
+    await await_until(lambda: len(parts.begun) == 2)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(suspect("default:9", 9, attempt=2), id="its first death"),
+        pytest.param(suspect("default:9", 9, error="ValueError"), id="a failure of its own"),
+        pytest.param(claimed("default:9", epoch=9, attempt=1), id="fresh"),
+    ],
+)
+async def test_others_begin_at_once(parts, job):
+    await parts.start(suspect("default:1", 1), job)
+    assert len(parts.begun) == 2
+
+
+async def test_the_last_attempt_is_made_alone_however_few_there_are(parts):
+    last = claimed("default:2", epoch=2, attempt=2, max_attempts="2", **{"error:1": '{"type":"JobCrashed"}'})
+    await parts.start(suspect("default:1", 1), last)
+    assert len(parts.begun) == 1
+
+
+@pytest.mark.parametrize("how", ["close", "halt_all", "lost"])
+async def test_who_waits_for_a_turn_is_let_go_when_told_to_stop(parts, how):
+    await parts.start(suspect("default:1", 1), suspect("default:2", 2))
+    if how == "close":
+        parts.desk.close()
+    elif how == "halt_all":
+        parts.desk.halt_all(Stop.SHUTDOWN)
+    else:
+        parts.desk.verdict("lost", "default:2", 2)
+    await asyncio.sleep(0)
+    stopped = next(job for job in parts.begun if job.id == "default:2")
+    assert stopped.stop is (Stop.LOST if how == "lost" else Stop.SHUTDOWN)
+
+
+async def test_a_job_whose_code_has_ended_is_not_overdue_while_its_finish_waits(parts):
+    await parts.start(claimed("default:1"))
+    assert parts.table.read()[0].begun
+    parts.gate.set()
+    await asyncio.sleep(0)
+    assert [entry.begun for entry in parts.table.read()] == [False]

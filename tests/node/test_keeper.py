@@ -24,7 +24,7 @@ def keep(ground):
 
 
 def test_a_call_is_of_one_queue_and_at_most_250_jobs():
-    holdings = [Holding(None, Entry(n, n, f"{'ab'[n % 2]}:{n}", 0, False)) for n in range(1, 602)]
+    holdings = [Holding(None, Entry(n, n, f"{'ab'[n % 2]}:{n}", 0)) for n in range(1, 602)]
     calls = batches(holdings)
     assert [(queue, len(of_queue)) for queue, of_queue in calls] == [("b", 250), ("b", 51), ("a", 250), ("a", 50)]
     assert sorted(one.entry.slot for _, of_queue in calls for one in of_queue) == list(range(1, 602))

@@ -35,6 +35,7 @@ class Way:
             types=codec.Types(),
             worker="w.1",
             max_bytes=10_000,
+            begun=lambda _job: None,
             finish=lambda _job, ending: self.endings.append(ending),
         )
         known = known or FakeKnown(fn, executor)

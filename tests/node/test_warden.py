@@ -12,6 +12,10 @@ def entry(slot, *, deadline=0, threaded=False):
     return Entry(slot, 100 + slot, f"q:{slot}", deadline, threaded)
 
 
+def run(table, epoch, id, deadline=0, **how):
+    table.begin(table.fill(epoch, id, **how), deadline)
+
+
 class Dummy:
     """A child without a process."""
 
@@ -67,6 +71,12 @@ def test_overdue_are_those_with_a_deadline_that_has_passed():
     assert overdue(held, 50) == {("q:2", 102)}
 
 
+def test_a_job_whose_code_does_not_run_is_never_overdue_and_holds_nothing():
+    waiting = Entry(1, 1, "q:1", 50, begun=False)
+    assert overdue([waiting], 60) == frozenset()
+    assert could_hold([waiting], thread_still=True) == []
+
+
 def test_a_thread_can_hold_the_loop_only_through_the_gil():
     on_loop, in_thread = entry(1), entry(2, threaded=True)
     assert could_hold([on_loop, in_thread], thread_still=False) == [on_loop]
@@ -74,8 +84,8 @@ def test_a_thread_can_hold_the_loop_only_through_the_gil():
 
 
 def test_a_hard_timeout_kills_and_names_the_culprit(child, clock):
-    child.table.fill(7, "q:slow", clock.now + 2_500)
-    child.table.fill(8, "q:neighbour", clock.now + 90_000)
+    run(child.table, 7, "q:slow", clock.now + 2_500)
+    run(child.table, 8, "q:neighbour", clock.now + 90_000)
     warden = Warden(lambda: [child], wedged_ms=600_000)
     look(warden, clock, 2, child.table.beat)
     assert child.killed == []
@@ -94,14 +104,14 @@ def test_an_idle_worker_whose_loop_stands_still_is_killed_after_ten_minutes(chil
 
 def test_a_loop_held_by_a_job_is_busy_however_long(child, clock):
     child.table.beat()
-    child.table.fill(1, "q:blocking")
+    run(child.table, 1, "q:blocking")
     look(Warden(lambda: [child], wedged_ms=600_000), clock, 4_000, child.table.beat_thread)
     assert child.killed == []
 
 
 def test_a_job_in_a_thread_excuses_the_loop_only_while_the_gil_is_held(child, clock):
     child.table.beat()
-    child.table.fill(1, "q:thread", threaded=True)
+    run(child.table, 1, "q:thread", threaded=True)
     child.table.beat_thread()
     warden = Warden(lambda: [child], wedged_ms=600_000)
     look(warden, clock, 700)  # neither loop nor watching thread turns: C code holds the GIL
