@@ -6,12 +6,12 @@ inherited by descriptor; a named segment was unlinked by a child's exit (measure
 temporary file without a name stands for it.
 
     words   0 magic | 1 slots | 2 loop beat | 3 thread beat | 4 node beat | 5 highest slot used, plus one
-    slot    version | epoch | hard deadline | length of id, flags | id               written by the worker
+    slot    version | epoch | hard deadline | length of id, threaded | begun | id    written by the worker
     lease   epoch | until                                                            written by the node
 
 All times are CLOCK_MONOTONIC in ms, which all processes of a host share. A slot is a seqlock: its version is odd while
-it is being written. A torn slot is ignored: a worker killed while filling it had not begun the job (its last claim
-remembers it), one killed while freeing it had its answer. A word is written by one aligned store, so it is never torn.
+it is being filled. A torn slot is ignored: a worker killed while filling it had not begun the job, which its last claim
+remembers. All else is one aligned store of one word, which is never torn: begun, ended, freed (epoch 0).
 
 Whether a job's code runs is one flag, set before its first line and cleared after its last: a job that only waits its
 turn, or for the answer to its finish, killed nobody, and its hard timeout doesn't count.
@@ -21,18 +21,19 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 import tempfile
 import time
 from dataclasses import dataclass
 
 ID_BYTES = 136  # a queue's name, a colon, an own id: 129 at most
-_MAGIC = 0x7461736B71_02
+_MAGIC = 0x7461736B71_03
 _SLOTS, _LOOP, _THREAD, _NODE, _HIGH = 1, 2, 3, 4, 5
 _HEADER = 8
-_SLOT = 4 + ID_BYTES // 8
+_SLOT = 5 + ID_BYTES // 8
+_FILLED = struct.Struct(f"@QQQQ{ID_BYTES}s")  # all of a slot but its version
 _LEASE = 2
 _THREADED = 1 << 32
-_BEGUN = 1 << 33
 
 
 def now_ms() -> int:
@@ -111,13 +112,10 @@ class Table:
             raise RuntimeError(f"the table is full: {self.slots} jobs")
         slot = self._free.pop()
         words, base = self._words, _HEADER + slot * _SLOT
-        words[base] += 1
-        words[base + 1] = epoch
-        words[base + 2] = 0
-        words[base + 3] = len(raw) | (_THREADED if threaded else 0)
-        start = 8 * (base + 4)
-        self._bytes[start : start + len(raw)] = raw
-        words[base] += 1
+        version = words[base]
+        words[base] = version + 1
+        _FILLED.pack_into(self._map, 8 * base + 8, epoch, 0, len(raw) | (_THREADED if threaded else 0), 0, raw)
+        words[base] = version + 2
         if slot >= words[_HIGH]:
             words[_HIGH] = slot + 1
         self._until[slot] = until_ms
@@ -125,13 +123,13 @@ class Table:
 
     def begin(self, slot: int, hard_deadline_ms: int = 0) -> None:
         """The job's code begins. `hard_deadline_ms`: monotonic ms after which the node kills this worker, 0 = never."""
-        base = _HEADER + slot * _SLOT
-        self._words[base + 2] = hard_deadline_ms
-        self._words[base + 3] |= _BEGUN
+        if hard_deadline_ms:
+            self._words[_HEADER + slot * _SLOT + 2] = hard_deadline_ms
+        self._words[_HEADER + slot * _SLOT + 4] = 1
 
     def end(self, slot: int) -> None:
         """The job's code has ended; its finish is still to be answered."""
-        self._words[_HEADER + slot * _SLOT + 3] &= ~_BEGUN
+        self._words[_HEADER + slot * _SLOT + 4] = 0
 
     def set_hard_deadline(self, slot: int, hard_deadline_ms: int) -> None:
         """Set the hard deadline of a job that runs (monotonic ms, 0 = none): the node then kills this worker."""
@@ -139,10 +137,7 @@ class Table:
 
     def free(self, slot: int) -> None:
         """Give a slot back: its job's finish has been answered, or its lease is lost and its code has stopped."""
-        words, base = self._words, _HEADER + slot * _SLOT
-        words[base] += 1
-        words[base + 1] = 0
-        words[base] += 1
+        self._words[_HEADER + slot * _SLOT + 1] = 0
         self._until[slot] = 0
         self._free.append(slot)
 
@@ -178,13 +173,12 @@ class Table:
             epoch = words[base + 1]
             if version & 1 or not epoch:
                 continue
-            deadline, about = words[base + 2], words[base + 3]
-            start = 8 * (base + 4)
+            deadline, about, begun = words[base + 2], words[base + 3], bool(words[base + 4])
+            start = 8 * (base + 5)
             raw = bytes(self._bytes[start : start + (about & 0xFFFF)])
             if words[base] != version:
                 continue
-            id, threaded, begun = raw.decode(errors="replace"), bool(about & _THREADED), bool(about & _BEGUN)
-            entries.append(Entry(slot, epoch, id, deadline, threaded, begun))
+            entries.append(Entry(slot, epoch, raw.decode(errors="replace"), deadline, bool(about & _THREADED), begun))
         return entries
 
     def stands(self, slot: int, epoch: int) -> bool:

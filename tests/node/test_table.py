@@ -66,7 +66,7 @@ def test_a_torn_slot_is_ignored(sides):
     node, worker = sides
     worker.fill(1, "q:whole")
     torn = worker.fill(2, "q:torn")
-    worker._words[8 + torn * 21] += 1
+    worker._words[8 + torn * 22] += 1
     assert [entry.id for entry in node.read()] == ["q:whole"]
 
 
