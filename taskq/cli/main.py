@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from taskq import __version__
 from taskq.cli.options import Noun, log_options, server_options
 from taskq.cli.output import one_line
 from taskq.errors import TaskQError
@@ -122,7 +123,7 @@ def _explain(error: Exception) -> int:
 )
 @server_options
 @log_options
-@click.version_option(package_name="taskq-redis", prog_name="taskq", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="taskq", message="%(prog)s %(version)s")
 def cli() -> None:
     """Distributed tasks on Redis."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from taskq.cli.refusal import WrongUsage
+from taskq.cli.refusal import WrongUsage, refuse
 from taskq.errors import did_you_mean
 
 
@@ -124,10 +124,16 @@ json_option = click.option("--json", "json_", is_flag=True, help="One JSON docum
 yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
 
 
+def on_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty()
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask on a terminal; off it `--yes` is needed. Ends the command if the answer is no."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not on_terminal():
         raise WrongUsage("nothing was done: this deletes or cancels jobs, and nobody can be asked here; add --yes")
-    click.confirm(question, abort=True, err=True)
+    if not click.confirm(question, err=True):
+        refuse("nothing was done")

@@ -1,0 +1,64 @@
+"""`taskq config` and `taskq version`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from taskq.cli.main import cli
+
+
+def config(*words, **environ):
+    result = CliRunner().invoke(cli, ["config", *words], env=environ)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "configured.py").write_text('from taskq import TaskQ\napp = TaskQ("redis://db/1", lease="9s")\n')
+    (tmp_path / "broken_one.py").write_text("raise RuntimeError('not\\x1b[31m today')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    sys.modules.pop("configured", None)
+
+
+def test_each_value_says_where_it_comes_from():
+    said = json.loads(config("--json", "--namespace", "shop", TASKQ_URL="redis://db:6379/2", TASKQ_LEASE="10s"))
+    assert said["url"] == {"value": "redis://db:6379/2", "source": "environment TASKQ_URL"}
+    assert said["namespace"] == {"value": "shop", "source": "flag --namespace"}
+    assert said["lease"] == {"value": "10s", "source": "environment TASKQ_LEASE"}
+    assert said["deadline"] == {"value": "5s", "source": "default"}
+
+
+def test_passwords_are_never_printed():
+    for words in ((), ("--json",)):
+        assert "geheim" not in config(*words, "--url", "redis://me:geheim@db/0")
+
+
+def test_an_app_adds_what_its_code_says(project):
+    said = json.loads(config("configured", "--json", "--namespace", "x", TASKQ_URL="redis://ignored/0"))
+    assert said["url"] == {"value": "redis://db/1", "source": "argument"}
+    assert said["lease"] == {"value": "9s", "source": "argument"}
+    assert said["namespace"]["source"] == "flag --namespace"
+
+
+@pytest.mark.parametrize(
+    "app, told", [("nowhere", "nowhere"), ("configured:nope", "nope"), ("broken_one", "RuntimeError")]
+)
+def test_an_app_that_cant_be_loaded_is_one_line(project, app, told):
+    result = CliRunner().invoke(cli, ["config", app])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert told in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_version():
+    runner = CliRunner()
+    assert runner.invoke(cli, ["version"]).stdout.startswith("taskq 0.1.0 (Python 3.")
+    assert json.loads(runner.invoke(cli, ["version", "--json"]).stdout)["version"] == "0.1.0"

@@ -1,0 +1,131 @@
+"""`taskq enqueue`: what it stores, and what it says of tasks that nobody knows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from taskq import commands, keys
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def known(run, namespace):
+    """A node has said that it knows shop.add (from queue `sums`) and shop.send."""
+    run(
+        commands.beat(
+            keys.cluster(namespace),
+            node="n",
+            ttl_ms=30_000,
+            fields={"tasks": json.dumps(["shop.add", "shop.send"]), "queues": json.dumps(["sums", "email"])},
+            tasks=[("shop.add", "sums", "async"), ("shop.send", "email", "thread")],
+        )
+    )
+
+
+def stored(taskq, id):
+    return json.loads(taskq("job", "show", id, "--json").stdout)
+
+
+def test_it_prints_the_id_and_asks_the_workers_for_the_queue(taskq, known):
+    result = taskq("enqueue", "shop.add", "1", "two", 'k={"a": [1]}')
+    assert (result.exit_code, result.stderr) == (0, "")
+    job = stored(taskq, result.stdout.strip())
+    assert (job["queue"], job["args"], job["kwargs"]) == ("sums", [1, "two"], {"k": {"a": [1]}})
+
+
+def test_every_option_is_stored(taskq, known):
+    words = (
+        *("--queue", "email", "--delay", "1h", "--priority", "-3", "--id", "own", "--tag", "a", "--tag", "b"),
+        *("--meta", "k=v", "--meta", "n=1", "--expires", "2h", "--max-attempts", "7", "--timeout", "30"),
+    )
+    result = taskq("enqueue", "shop.send", *words, "--", "-1")
+    assert result.stdout == "email:own\n"
+    job = stored(taskq, "email:own")
+    assert (job["state"], job["priority"], job["tags"], job["meta"]) == (
+        "scheduled", -3, ["a", "b"], {"k": "v", "n": "1"},
+    )  # fmt: skip
+    assert (job["max_attempts"], job["timeout"], job["args"]) == (7, 30, [-1])
+    assert job["expires_at"] > job["scheduled_at"] > job["created_at"]
+
+
+def test_instants_with_a_zone(taskq, known):
+    id = taskq("enqueue", "shop.add", "--at", "2090-01-31T09:00:00+01:00", "--expires", "2090-01-31T09:00:00Z").stdout
+    job = stored(taskq, id.strip())
+    assert (job["scheduled_at"], job["expires_at"]) == ("2090-01-31T08:00:00.000Z", "2090-01-31T09:00:00.000Z")
+
+
+def test_a_payload_is_all_arguments_at_once(taskq, known):
+    id = taskq("enqueue", "shop.add", "--payload", '{"args": [1, [2]], "kwargs": {"not-an-identifier": null}}').stdout
+    job = stored(taskq, id.strip())
+    assert (job["args"], job["kwargs"]) == ([1, [2]], {"not-an-identifier": None})
+
+
+def test_an_own_id_twice_adds_nothing_and_says_so(taskq, known):
+    first = taskq("enqueue", "shop.add", "1", "--id", "x")
+    again = taskq("enqueue", "shop.add", "2", "--id", "x")
+    assert (first.stdout, again.stdout, again.exit_code) == ("sums:x\n", "sums:x\n", 0)
+    assert "nothing was added" in again.stderr
+    assert stored(taskq, "sums:x")["args"] == [1]
+
+
+def test_a_task_nobody_knows_is_refused_with_the_nearest(taskq, known, app):
+    result = taskq("enqueue", "shop.ad", "1")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "did you mean 'shop.add'" in result.stderr
+    assert "--queue" in result.stderr
+    assert app.inspector.queues() == []
+
+
+def test_with_a_queue_it_is_added_and_will_wait(taskq, known):
+    result = taskq("enqueue", "shop.new", "1", "--queue", "sums")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("sums:")
+    assert "no worker knows task 'shop.new'" in result.stderr
+
+
+def test_a_queue_that_nobody_serves_is_said(taskq, known):
+    result = taskq("enqueue", "shop.add", "1", "--queue", "sumz")
+    assert result.exit_code == 0
+    assert "no worker serves queue 'sumz'" in result.stderr
+
+
+def test_too_large_a_payload_is_one_line(taskq, known, monkeypatch):
+    monkeypatch.setenv("TASKQ_MAX_PAYLOAD", "1KiB")
+    result = taskq("enqueue", "shop.add", "x" * 2000)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "max_payload" in result.stderr
+
+
+@pytest.mark.usefixtures("worker")
+def test_wait_prints_the_result_as_json(taskq):
+    assert taskq("enqueue", "shop.add", "2", "3", "--wait").stdout == "5\n"
+    assert taskq("enqueue", "shop.add", '"a"', '"b"', "--wait").stdout == '"ab"\n'
+    sent = taskq("enqueue", "shop.send", "a@b.c", "subject=x", "--wait")
+    assert json.loads(sent.stdout) == {"to": "a@b.c", "subject": "x"}
+    assert sent.stderr.startswith("email:")
+
+
+@pytest.mark.usefixtures("worker")
+def test_wait_for_what_doesnt_end_well_is_exit_code_1(taskq):
+    failed = taskq("enqueue", "shop.boom", "text with \x1b[31m", "--max-attempts", "1", "--wait")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert "RuntimeError: text with \\x1b[31m" in failed.stderr
+    late = taskq("enqueue", "shop.slow", "60", "--wait", "--wait-timeout", "200ms")
+    assert (late.exit_code, late.stdout) == (1, "")
+    assert "has not ended within" in late.stderr
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_running_job_is_cancelled_from_the_command_line(taskq, app):
+    id = taskq("enqueue", "shop.slow", "60").stdout.strip()
+    wait_until(lambda: app.job(id).refresh().state == "running")
+    assert taskq("job", "cancel", id).exit_code == 0
+    wait_until(lambda: app.job(id).refresh().state == "cancelled")
+
+
+def test_dispatched_jobs_run_on_any_worker(taskq, app, worker: subprocess.Popen[str]):
+    assert taskq("dispatch", "--count", "20", "--fail-rate", "0", "--delay", "1").stderr == ""
+    wait_until(lambda: app.inspector.counts("default").completed == 20)

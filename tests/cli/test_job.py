@@ -1,0 +1,210 @@
+"""`taskq job list | show | retry | cancel | clear`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from taskq.commands import Done, Failure, claim, complete, fail
+
+HOSTILE = "\x1b]0;owned\x07<b>[red]x[/red]\u202e"
+
+
+@pytest.fixture
+def finish(run, q):
+    """`finish(n, "complete" | "fail")`: a worker takes n jobs and ends them so."""
+    requests = iter(range(1, 1000))
+
+    def end(n, verb, error="{}", reason="broken"):
+        request = next(requests)
+        got = run(claim(q, worker="w.1", request=request, lease_ms=8000, limit=n, free={"async": n, "thread": n}))
+        if verb == "complete":
+            run(complete(q, worker="w.1", done=[Done(job.id, job.epoch, b"") for job in got.jobs]))
+        elif verb == "fail":
+            run(fail(q, worker="w.1", failures=[Failure(j.id, j.epoch, "fail", 0, error, reason) for j in got.jobs]))
+        return [job.id for job in got.jobs]
+
+    return end
+
+
+@pytest.fixture
+def add(app):
+    task = app.by_name("shop.add", queue="default")
+
+    def add(n=1, **options):
+        return [job.id for job in app.enqueue_many([task.using(**options).call(i) for i in range(n)])]
+
+    return add
+
+
+def listed(taskq, *words):
+    result = taskq("job", "list", *words, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_list_is_a_page_and_pages_make_up_the_whole(taskq, add):
+    ids = add(7)
+    assert listed(taskq)["total"] == 7
+    pages = [listed(taskq, "--limit", "3", "--offset", str(at)) for at in (0, 3, 6, 9)]
+    assert [len(page["data"]) for page in pages] == [3, 3, 1, 0]
+    assert [each["id"] for page in pages for each in page["data"]] == ids
+    assert (pages[1]["limit"], pages[1]["offset"], pages[1]["total"]) == (3, 3, 7)
+
+
+def test_a_list_can_be_of_one_state_or_one_queue(taskq, add, finish, app):
+    add(3)
+    (failed,) = finish(1, "fail")
+    app.by_name("x.y", queue="email").enqueue()
+    assert [each["id"] for each in listed(taskq, "--state", "failed")["data"]] == [failed]
+    assert listed(taskq, "--state", "available")["total"] == 3
+    assert listed(taskq, "--queue", "email")["total"] == 1
+    assert listed(taskq, "--queue", "nothing-here")["total"] == 0
+    assert listed(taskq, "--state", "completed", "--queue", "email") == {
+        "data": [], "total": 0, "limit": 50, "offset": 0,
+    }  # fmt: skip
+
+
+def test_the_table_says_what_comes_next(taskq, add):
+    add(3)
+    result = taskq("job", "list", "--limit", "2")
+    assert result.stdout.splitlines()[0].split() == ["id", "task", "state", "attempt", "since", "note"]
+    assert len(result.stdout.splitlines()) == 3
+    assert "1–2 of 3" in result.stderr
+    assert "--offset 2" in result.stderr
+
+
+def test_show_prints_the_json_that_python_gives(taskq, app):
+    job = app.by_name("a.b", queue="email").using(tags=["x"], meta={"k": "v"}, priority=5).enqueue(1, b"\x00", k=[2])
+    result = taskq("job", "show", job.id, "--json")
+    assert json.loads(result.stdout) == job.to_dict()
+    text = taskq("job", "show", job.id).stdout
+    assert "email" in text
+    assert '{"k": [2]}' in text
+    assert '{"$type": "bytes", "value": "AA=="}' in text
+
+
+def test_stored_text_steers_no_terminal(taskq, app, finish):
+    id = app.by_name("shop.add", queue="default").using(tags=[HOSTILE], meta={"k": HOSTILE}).enqueue(HOSTILE).id
+    error = {"type": HOSTILE, "message": HOSTILE, "traceback": f"{HOSTILE}\n{HOSTILE}", "at": 1, "worker": HOSTILE}
+    finish(1, "fail", json.dumps(error), HOSTILE)
+    for words in (("list",), ("list", "--json"), ("show", id), ("show", id, "--json")):
+        shown = taskq("job", *words).stdout
+        assert "owned" in shown
+        assert all(line.isprintable() for line in shown.split("\n")), words
+    assert json.loads(taskq("job", "show", id, "--json").stdout)["args"] == [HOSTILE]
+
+
+def test_a_damaged_record_is_one_line_and_hides_no_other(taskq, add, raw, q):
+    bad, good = add(2)
+    raw.hset(q.job(bad), "attempt", "many")
+    assert listed(taskq)["total"] == 2
+    assert good in taskq("job", "list").stdout
+    result = taskq("job", "show", bad)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "attempt" in result.stderr
+
+
+@pytest.mark.parametrize("id", ["default:missing", "no-queue", "UPPER:1"])
+@pytest.mark.parametrize("verb", ["show", "retry", "cancel"])
+def test_an_unknown_job_is_one_line_and_exit_code_1(taskq, verb, id):
+    result = taskq("job", verb, id)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert id in result.stderr
+
+
+def test_retry_runs_an_ended_job_again(taskq, add, finish, app):
+    add(2)
+    ids = finish(2, "fail")
+    result = taskq("job", "retry", *ids)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [f"{id}: runs again" for id in ids]
+    assert app.inspector.counts("default").available == 2
+
+
+def test_retry_is_all_or_nothing_unless_partial(taskq, add, finish, app):
+    ended, waiting = add(2)
+    assert finish(1, "complete") == [ended]
+    refused = taskq("job", "retry", ended, waiting)
+    assert refused.exit_code == 1
+    assert waiting in refused.stderr
+    assert app.job(ended).refresh().state == "completed"
+    some = taskq("job", "retry", "--partial", ended, waiting, "default:none")
+    assert some.exit_code == 1
+    assert some.stdout == f"{ended}: runs again\n"
+    assert some.stderr.splitlines() == [
+        f"taskq: {waiting}: is waiting",
+        "taskq: default:none: there is no such job",
+    ]
+
+
+def test_cancel_takes_a_waiting_job_away(taskq, add, app):
+    (id,) = add()
+    assert taskq("job", "cancel", id).stdout == f"{id}: cancelled\n"
+    assert app.job(id).refresh().state == "cancelled"
+
+
+def test_cancelling_what_has_ended_is_too_late_and_exit_code_1(taskq, add, finish):
+    add()
+    (id,) = finish(1, "complete")
+    result = taskq("job", "cancel", id)
+    assert (result.exit_code, result.stderr) == (1, f"taskq: {id}: has ended already\n")
+
+
+def test_a_running_job_is_asked_to_stop_or_refused(taskq, add, finish):
+    add()
+    (id,) = finish(1, "leave it")
+    refused = taskq("job", "cancel", "--no-running", id)
+    assert refused.exit_code == 1
+    assert "running" in refused.stderr
+    assert taskq("job", "cancel", id).stdout == f"{id}: its worker was asked to stop it\n"
+
+
+def test_clear_deletes_the_failed_and_the_cancelled_and_says_how_many(taskq, add, finish, raw, q):
+    ids = add(600)
+    taskq("job", "cancel", *ids[:300])
+    finish(200, "fail")
+    finish(100, "complete")
+    result = taskq("job", "clear", "--yes")
+    assert result.exit_code == 0
+    assert f"delete in {q.namespace}/default: 200 failed, 300 cancelled" in result.stderr
+    assert result.stdout == "default: 500 deleted\n"
+    left = json.loads(taskq("stats", "--json").stdout)["total"]
+    assert (left["failed"], left["cancelled"], left["completed"]) == (0, 0, 100)
+    assert len(list(raw.scan_iter(q.job("*")))) == 100
+
+
+def test_clear_by_state_queue_and_age(taskq, add, finish, app):
+    add(3)
+    finish(3, "complete")
+    assert (
+        taskq("job", "clear", "--states", "completed", "--older-than", "1h", "--yes").stdout == "default: 0 deleted\n"
+    )
+    assert taskq("job", "clear", "--state", "completed", "--queue", "default", "--yes").stdout == "default: 3 deleted\n"
+    assert taskq("job", "clear", "--yes").stdout == "nothing to delete: no job is failed or cancelled\n"
+    refused = taskq("job", "clear", "--queue", "defualt", "--yes")
+    assert (refused.exit_code, "did you mean 'default'" in refused.stderr) == (1, True)
+
+
+def test_off_a_terminal_clear_wants_yes_and_tells_its_scope_first(taskq, add, finish, app, namespace):
+    add(2)
+    finish(2, "fail")
+    result = taskq("job", "clear")
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first == f"delete in {namespace}/default: 2 failed"
+    assert "--yes" in second
+    assert app.inspector.counts("default").failed == 2
+
+
+@pytest.mark.parametrize("answer, left", [("y\n", 0), ("n\n", 2), ("\n", 2)])
+def test_on_a_terminal_clear_asks(taskq, finish, app, monkeypatch, answer, left):
+    app.by_name("a.b", queue="default").enqueue()
+    app.by_name("a.b", queue="default").enqueue()
+    finish(2, "fail")
+    monkeypatch.setattr("taskq.cli.options.on_terminal", lambda: True)
+    result = taskq("job", "clear", input=answer)
+    assert result.exit_code == (1 if left else 0)
+    assert app.inspector.counts("default").failed == left

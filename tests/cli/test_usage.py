@@ -1,0 +1,117 @@
+"""A user's mistake is one line on stderr that says what to do, and exit code 2 or 1; never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from taskq.cli.main import cli
+
+WRONG = [
+    (("jbo",), "did you mean 'job'"),
+    (("job", "lst"), "did you mean 'list'"),
+    (("job", "show"), "ID"),
+    (("job", "list", "--state", "runing"), "did you mean 'running'"),
+    (("job", "list", "--limit", "0"), "1<=x<=1000"),
+    (("job", "list", "--queue", "UPPER"), "is no name"),
+    (("job", "clear", "--state", "running", "--yes"), "can't be cleared"),
+    (("job", "clear", "--older-than", "soon", "--yes"), "--older-than"),
+    (("queue", "purge"), "--all"),
+    (("queue", "purge", "email", "--all", "--yes"), "--all"),
+    (("queue", "purge", "email", "--state", "completed", "--yes"), "can't be purged"),
+    (("enqueue", "a.b", "x=1", "x=2"), "twice"),
+    (("enqueue", "a.b", "1", "--payload", "{}"), "not both"),
+    (("enqueue", "a.b", "--payload", "[1]"), '{"args"'),
+    (("enqueue", "a.b", "--payload", '{"args": 1}'), "a list"),
+    (("enqueue", "a.b", "--payload", "{"), "no JSON"),
+    (("enqueue", "a.b", "--delay", "soon"), "duration"),
+    (("enqueue", "a.b", "--at", "2030-01-31T09:00:00"), "time zone"),
+    (("enqueue", "a.b", "--at", "noon"), "--at"),
+    (("enqueue", "a.b", "--expires", "noon"), "expires"),
+    (("enqueue", "a.b", "--priority", "9999"), "511"),
+    (("enqueue", "a.b", "--meta", "novalue"), "key=value"),
+    (("enqueue", "a.b", "--id", "a:b"), "is no id"),
+    (("enqueue", "a b"), "no task's name"),
+    (("enqueue", "a.b", "--wait-timeout", "3"), "--wait"),
+    (("dispatch", "--fail-rate", "101"), "0<=x<=100"),
+    (("dispatch", "--count", "0"), "count"),
+    (("worker",), "APP"),
+    (("worker", "shop/app.py"), "module[:attribute]"),
+    (("worker", "shop", "-w", "many"), "-w"),
+    (("worker", "shop", "-q", ","), "-q"),
+    (("worker", "shop", "--grace", "-1"), "--grace"),
+    (("demo", "--url", "redis://x"), "server of its own"),
+    (("demo", "/no/such/folder"), "/no/such/folder"),
+    (("dev", "shop", "--", "no-such-program"), "no-such-program"),
+    (("--url", "http://x", "stats"), "url"),
+    (("stats", "--namespace", "UPPER"), "namespace"),
+]
+
+LATER = [
+    ("node", "list"),
+    ("fsck",),
+    ("job", "why", "q:1"),
+    ("queue", "limit", "email"),
+    ("stats", "--watch"),
+    ("enqueue", "a.b", "--unique", "k"),
+    ("worker", "shop", "-q", "email=3,default=1"),
+    ("worker", "shop", "-q", "email=2..20"),
+    ("worker", "shop", "-w", "2..8"),
+    ("worker", "shop", "--processes", "2"),
+    ("worker", "shop", "--label", "gpu=yes"),
+    ("worker", "shop", "--health-port", "8080"),
+]
+
+
+def refused(*words: str) -> str:
+    result = CliRunner().invoke(cli, list(words))
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("words, told", WRONG, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_wrong_usage_is_one_line_and_exit_code_2(words, told):
+    assert told in refused(*words)
+
+
+@pytest.mark.parametrize("words", LATER, ids=" ".join)
+def test_what_comes_later_is_refused_and_never_ignored(words):
+    assert "isn't here yet" in refused(*words)
+
+
+def test_a_wrong_variable_is_told_by_its_name(monkeypatch):
+    monkeypatch.setenv("TASKQ_URL", "nonsense")
+    assert "TASKQ_URL" in refused("stats")
+
+
+def test_a_flag_beats_a_wrong_variable(monkeypatch, server_url, namespace):
+    monkeypatch.setenv("TASKQ_URL", "nonsense")
+    result = CliRunner().invoke(cli, ["stats", "--url", server_url, "--namespace", namespace])
+    assert result.exit_code == 0
+
+
+def test_the_flag_nearer_to_the_verb_counts(server_url, namespace):
+    result = CliRunner().invoke(cli, ["--url", "redis://nowhere:1/0", "stats", "--url", server_url])
+    assert result.exit_code == 0
+
+
+def test_a_server_that_isnt_there_is_one_line_and_exit_code_1(monkeypatch):
+    monkeypatch.setenv("TASKQ_DEADLINE", "300ms")
+    result = CliRunner().invoke(cli, ["stats", "--url", "redis://127.0.0.1:1/0"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert "127.0.0.1:1" in line
+
+
+def test_passwords_are_in_no_message(monkeypatch):
+    monkeypatch.setenv("TASKQ_DEADLINE", "300ms")
+    result = CliRunner().invoke(cli, ["stats", "--url", "redis://user:geheim@127.0.0.1:1/0"])
+    assert "geheim" not in result.output
+
+
+def test_words_without_a_verb_show_the_help():
+    result = CliRunner().invoke(cli, [])
+    assert result.exit_code == 2
+    assert "Commands:" in result.output

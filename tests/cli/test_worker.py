@@ -1,0 +1,114 @@
+"""`taskq worker` and `taskq server` as real programs."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+import pytest
+import redis
+from click.testing import CliRunner
+
+from taskq.cli.main import cli
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def place(server_url, namespace):
+    return ("--url", server_url, "--namespace", namespace)
+
+
+def test_burst_runs_what_there_is_and_ends_with_0(start, app, place):
+    task = app.by_name("shop.add", queue="default")
+    jobs = app.enqueue_many([task.call(i, i) for i in range(300)])
+    process = start("worker", "shop", "--burst", "-w", "2", "-c", "10", *place)
+    _, told = process.communicate(timeout=40)
+    assert process.returncode == 0, told
+    assert app.inspector.counts("default").completed == 300
+    assert jobs[7].result() == 14
+
+
+def test_options_reach_the_node_and_its_workers(start, app, place):
+    app.by_name("shop.send", queue="email").enqueue("a@b.c")
+    app.by_name("shop.add", queue="default").enqueue(1, 2)
+    process = start(
+        "worker", "shop:app", "-q", "email", "--burst", "--log-format", "text", "--log-level", "debug", *place
+    )
+    _, told = process.communicate(timeout=40)
+    assert process.returncode == 0, told
+    assert app.inspector.counts("email").completed == 1
+    assert app.inspector.counts("default").available == 1  # -q named another queue
+    assert "{" not in told.splitlines()[0]
+
+
+def test_a_signal_drains_it(worker, app):
+    job = app.by_name("shop.slow", queue="default").enqueue(0.5)
+    wait_until(lambda: job.refresh().state == "running")
+    worker.send_signal(signal.SIGTERM)
+    _, told = worker.communicate(timeout=30)
+    assert worker.returncode == 0, told
+    assert job.refresh().state == "completed"
+
+
+def test_logs_are_json_off_a_terminal_and_go_to_stderr(worker):
+    worker.send_signal(signal.SIGINT)
+    out, told = worker.communicate(timeout=30)
+    assert out == ""
+    assert all(line.startswith("{") for line in told.splitlines())
+
+
+@pytest.mark.parametrize(
+    "app, told",
+    [
+        ("nowhere", "there is no module 'nowhere' here"),
+        ("shop.py", "give the module's name, such as 'shop'"),
+        ("shop:nope", "module 'shop' has no 'nope'"),
+        ("broken", "broken.py:2"),
+    ],
+)
+def test_an_app_that_cant_be_served_is_told_in_words(start, folder, place, app, told):
+    (folder / "broken.py").write_text("import os\nos.nothing_of_this_name\n")
+    process = start("worker", app, "--log-level", "critical", *place)
+    out, said = process.communicate(timeout=30)
+    assert (process.returncode, out) == (1, "")
+    assert told in said
+    assert "Traceback" not in said
+
+
+def test_the_app_may_stand_in_the_environment(start, place):
+    process = start("worker", "--burst", *place, TASKQ_APP="shop")
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_a_server_prints_its_url_and_ends_with_the_signal(start, folder):
+    process = start("server", "--port", "0", "--dir", str(folder / "data"))
+    url = process.stdout.readline().strip()
+    with redis.Redis.from_url(url) as client:
+        assert client.ping()
+        assert client.config_get("appendonly") == {"appendonly": "yes"}
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "data in" in told
+    with redis.Redis.from_url(url) as client, pytest.raises(redis.ConnectionError):
+        client.ping()
+
+
+def test_a_server_that_dies_ends_the_command_with_1(start):
+    process = start("server", "--port", "0")
+    with redis.Redis.from_url(process.stdout.readline().strip()) as client:
+        client.shutdown(nosave=True)
+    _, told = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "ended by itself" in told
+
+
+def test_a_taken_port_is_one_line():
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        line.listen()
+        result = CliRunner().invoke(cli, ["server", "--port", str(line.getsockname()[1])])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert "--port 0" in result.stderr
