@@ -5,6 +5,7 @@ A marker can be waited for on one shard at a time, so `block` takes the keys of 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     import redis
     import redis.asyncio as redis_asyncio
 
-#: A blocking read on a shard may last so long; a worker blocks for less.
-_BLOCK_READ_S = 30.0
 _NOT_FOR_CLUSTERS = ("db", "host", "port", "retry", "lib_name", "lib_version", "driver_info")
 
 
@@ -45,23 +44,25 @@ class AsyncCluster:
 
     def __init__(self, dial: AsyncDial) -> None:
         self._dial = dial
-        self._client = self._connect(dial.timeout_s)
+        self._client = self._connect()
         self._blocking: redis_asyncio.RedisCluster | None = None
 
-    def _connect(self, read_timeout_s: float) -> redis_asyncio.RedisCluster:
+    def _connect(self) -> redis_asyncio.RedisCluster:
         from redis.asyncio.cluster import ClusterNode, RedisCluster
 
         nodes = [ClusterNode(host, port) for host, port in self._dial.address.hosts]
-        return RedisCluster(startup_nodes=nodes, **_options(self._dial, read_timeout_s))
+        options = _options(self._dial, self._dial.timeout_s) | {"socket_timeout": None}  # why: see `aio`
+        return RedisCluster(startup_nodes=nodes, **options)
 
     async def execute(self, *words: Any) -> Any:
         """Sends one command; a script goes where its keys are."""
-        return await self._client.execute_command(*words)
+        async with asyncio.timeout(self._dial.timeout_s):
+            return await self._client.execute_command(*words)
 
     async def block(self, keys: Sequence[str], timeout_s: float) -> Any:
-        """BZPOPMIN on the shard of these keys."""
+        """BZPOPMIN on the shard of these keys; the caller bounds it."""
         if self._blocking is None:
-            self._blocking = self._connect(_BLOCK_READ_S)
+            self._blocking = self._connect()
         return await self._blocking.execute_command("BZPOPMIN", *keys, timeout_s)
 
     async def aclose(self) -> None:

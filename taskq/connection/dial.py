@@ -112,6 +112,7 @@ class AsyncDial(Dial):
 
         host, port = await self._primary()
         options = self.options(read_timeout_s=None if blocking else self.timeout_s, host=host, port=port)
+        options["socket_timeout"] = None  # the library's costs an asyncio task a write, and loses cancels: see `aio`
         if self.address.path is not None:
             return redis_asyncio.UnixDomainSocketConnection(**options)  # type: ignore[return-value] # same interface
         return (redis_asyncio.SSLConnection if self.address.tls else redis_asyncio.Connection)(**options)

@@ -150,6 +150,18 @@ async def test_a_cancelled_await_leaves_nothing_behind(on_loop, raw):
         await job.ajoin(timeout=0.1)
 
 
+async def test_no_cancel_is_swallowed_whenever_it_comes(on_loop):
+    """Python before 3.12 loses cancels in asyncio.wait_for: nothing on our way may use it."""
+    job = await on_loop.by_name("x").aenqueue()
+    for steps in range(150):
+        waiter = asyncio.create_task(job.aresult())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiter.cancel()
+        await asyncio.wait([waiter], timeout=5)
+        assert waiter.cancelled(), f"{steps} steps after it began"
+
+
 def test_an_app_serves_one_loop_after_another(app, hand):
     async def once():
         job = await app.by_name("x").aenqueue()
