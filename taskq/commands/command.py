@@ -71,4 +71,5 @@ def texts(reply: Iterable[object]) -> list[str]:
 
 def pairs(flat: list[bytes]) -> dict[bytes, bytes]:
     """A hash as the server gives it, as a dict."""
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+    each = iter(flat)
+    return dict(zip(each, each, strict=True))
