@@ -26,9 +26,11 @@ class Runners:
         self._waiting: deque[Running] = deque()
 
     def start(self, jobs: Iterable[Running]) -> None:
-        """Run these jobs, in this order; they begin when the loop comes round."""
+        """Run these jobs, in this order. They begin after what is about to be sent: the next claim shall be on its way
+        while they run.
+        """
         self._waiting.extend(jobs)
-        self._more(1)
+        asyncio.get_running_loop().call_soon(self._more, 1)
 
     def _more(self, runners: int) -> None:
         loop = asyncio.get_running_loop()

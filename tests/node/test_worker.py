@@ -15,7 +15,6 @@ from taskq.node.table import Table
 from taskq.node.worker import Worker
 from tests.waiting import await_until
 
-gate = threading.Event()
 seen = []
 
 
@@ -59,9 +58,13 @@ class Played:
     def say(self, message):
         self.node.messages.put_nowait(message)
 
-    async def end(self, message=None):
+    async def epoch(self):
+        """Of the one job that it holds."""
+        return (await await_until(self.table.read))[0].epoch
+
+    async def end(self):
         if not self.serving.done():
-            self.say(message or Stop())
+            self.say(Stop())
         await asyncio.wait_for(self.serving, 10)
         self.beating.cancel()
         assert self.table.read() == []
@@ -71,14 +74,21 @@ class Played:
 @pytest.fixture
 async def app(settings):
     made = TaskQ(url=settings.url, namespace=settings.namespace)
-    gate.clear()
     seen.clear()
     yield made
     await made.aclient.close()
 
 
 @pytest.fixture
-async def play(app):
+def gate():
+    """What code in a thread waits for; open at the end of the test, so that no thread outlives it."""
+    made = threading.Event()
+    yield made
+    made.set()
+
+
+@pytest.fixture
+async def play(app, gate):
     """`play()` starts a worker of this test's app."""
     workers = []
 
@@ -267,7 +277,7 @@ async def test_a_cancel_stops_a_coroutine(app, play):
     job = await waits.aenqueue()
     await stays_running(job)
     assert await app.aclient.cancel(job.id) == "requested"
-    worker.say(Verdict("cancel", job.id, worker.table.read()[0].epoch))
+    worker.say(Verdict("cancel", job.id, await worker.epoch()))
     with pytest.raises(JobCancelled):
         await job.aresult("5s")
     assert seen == ["stopped"]
@@ -284,12 +294,12 @@ async def test_a_thread_sees_that_it_shall_stop(app, play):
     job = await looks.aenqueue()
     await stays_running(job)
     await app.aclient.cancel(job.id)
-    worker.say(Verdict("cancel", job.id, worker.table.read()[0].epoch))
+    worker.say(Verdict("cancel", job.id, await worker.epoch()))
     with pytest.raises(JobCancelled):
         await job.aresult("5s")
 
 
-async def test_a_late_finish_changes_nothing(app, play, run):
+async def test_a_late_finish_changes_nothing(app, play, run, gate):
     @app.task(name="holds")
     async def holds():
         await asyncio.to_thread(gate.wait)
@@ -298,7 +308,7 @@ async def test_a_late_finish_changes_nothing(app, play, run):
     worker = await play()
     job = await holds.aenqueue()
     await stays_running(job)
-    epoch = worker.table.read()[0].epoch
+    epoch = await worker.epoch()
     q = worker.worker.claimer._sources[0].keys
     run(commands.complete(q, worker=worker.id, done=[commands.Done(job.id, epoch, encode_value("first"))]))
     gate.set()
@@ -309,7 +319,7 @@ async def test_a_late_finish_changes_nothing(app, play, run):
 # --- leaving
 
 
-async def test_a_drain_lets_running_jobs_end_and_starts_no_other(app, play):
+async def test_a_drain_lets_running_jobs_end_and_starts_no_other(app, play, gate):
     @app.task(name="step")
     async def step():
         seen.append(current().id)
