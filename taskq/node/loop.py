@@ -65,8 +65,11 @@ async def each(work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None
         raise error
 
 
-async def turn(name: str, step: Step, outage: Outage | None = None, *, after_s: float = 0.0) -> None:
-    """Call `step` for ever, first `after_s` from now. `outage` belongs to loops that talk to Redis.
+async def turn(
+    name: str, step: Step, outage: Outage | None = None, *, heals: bool = True, after_s: float = 0.0
+) -> None:
+    """Call `step` for ever, first `after_s` from now. `outage` belongs to loops that talk to Redis; `heals` to those
+    that do so at every step: only their success says that Redis is back.
 
     Any error but Unavailable is logged, at most once a minute for a loop, and the loop goes on: a fault in one step
     must not end the node's care for running jobs.
@@ -89,6 +92,6 @@ async def turn(name: str, step: Step, outage: Outage | None = None, *, after_s: 
                 log.exception("a step failed; the loop goes on", loop=name)
         else:
             failures = 0
-            if outage is not None:
+            if outage is not None and heals:
                 outage.ends()
         await asyncio.sleep(delay_s)

@@ -105,9 +105,9 @@ async def _with_redis(
         "scheduler": Scheduler(server, namespace, queues).step,
         "janitor": Janitor(server, namespace, queues).step,
     }
-    # One after the other rather than all at each full second: they then share a connection.
+    # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [
-        asyncio.create_task(turn(name, step, outage, after_s=number * STAGGER_S))
+        asyncio.create_task(turn(name, step, outage, heals=name == "reaper", after_s=number * STAGGER_S))
         for number, (name, step) in enumerate(steps.items())
     ]
     loops.append(asyncio.create_task(_check(server, supervisor)))

@@ -50,6 +50,23 @@ async def test_an_outage_of_many_steps_and_two_loops_is_two_lines(lines):
     assert [line["event"] for line in lines] == ["Redis is away; trying again until it is back", "Redis is back"]
 
 
+async def test_a_step_that_had_nothing_to_ask_does_not_end_an_outage(lines):
+    outage, calls = Outage(), []
+    outage.begins(Unavailable("nobody there"))
+
+    async def step():
+        calls.append(1)
+        return 0.001
+
+    idle = asyncio.create_task(turn("idle", step, outage, heals=False))
+    await await_until(lambda: len(calls) > 5)
+    idle.cancel()
+    await asyncio.wait({idle})
+    assert outage.since is not None
+    await _turn(step, outage, lambda: outage.since is None)
+    assert [line["event"] for line in lines] == ["Redis is away; trying again until it is back", "Redis is back"]
+
+
 async def test_a_fault_is_said_once_and_the_loop_goes_on(lines):
     calls = []
 
