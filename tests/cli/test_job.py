@@ -200,7 +200,7 @@ def test_off_a_terminal_clear_wants_yes_and_tells_its_scope_first(taskq, add, fi
 
 
 @pytest.mark.parametrize("answer, left", [("y\n", 0), ("n\n", 2), ("\n", 2)])
-def test_on_a_terminal_clear_asks(taskq, finish, app, monkeypatch, answer, left):
+def test_on_a_terminal_clear_asks(taskq, finish, app, monkeypatch, answer, left):  # noqa: PLR0917 (fixtures)
     app.by_name("a.b", queue="default").enqueue()
     app.by_name("a.b", queue="default").enqueue()
     finish(2, "fail")
