@@ -233,3 +233,18 @@ async def test_the_async_twin_refuses_the_same():
         await mine.task(lambda: 0).aenqueue()
     with pytest.raises(UnknownTask, match="a lambda has no name"):
         await mine.aenqueue_many([mine.task(lambda: 0).call()])
+
+
+# --- the built-in task
+
+
+@pytest.mark.parametrize("fail_rate,fails", [(0, False), (100, True)])
+async def test_the_built_in_task_fails_as_often_as_it_is_told(fail_rate, fails):
+    simulate = app.tasks["taskq.simulate"]
+    for _ in range(20):
+        try:
+            await simulate(fail_rate, 0.1)
+            failed = False
+        except RuntimeError as error:
+            failed = "was meant to fail" in str(error)
+        assert failed is fails
