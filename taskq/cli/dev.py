@@ -41,6 +41,8 @@ def dev(*, app: str, command: tuple[str, ...], folder: Path | None, port: int, *
     instead of an embedded one.
     """
     node_options_of(flags(), given)  # refuses what is wrong before anything is started
+    if "url" in flags().settings and (folder or port):
+        raise WrongUsage("--dir and --port are the embedded server's: leave them out, or --url")
     program = shutil.which(command[0]) if command else None
     if command and program is None:
         raise WrongUsage(f"there is no program {command[0]!r}")

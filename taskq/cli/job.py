@@ -6,12 +6,15 @@ from typing import Any
 
 import click
 
+from taskq import commands, keys
+from taskq.app import TaskQ
 from taskq.cli import output
 from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.queue import announce, known_queues, state_list, tell
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client.operations import CLEARABLE
+from taskq.connection import run
 from taskq.state import State
 
 
@@ -163,9 +166,10 @@ def _report(ids: tuple[str, ...], words: list[str], done: dict[str, str]) -> Non
 @click.option("--state", "--states", "states", metavar="A,B", default="failed,cancelled", show_default=True)
 @click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
 @click.option("--older-than", default="0s", metavar="TIME", show_default=True, help="Only those that ended before.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many, the longest ended first [all].")
 @yes_option
 @server_options
-def clear(*, states: str, queue: str | None, older_than: str, yes: bool) -> None:
+def clear(*, states: str, queue: str | None, older_than: str, limit: int | None, yes: bool) -> None:
     """Delete ended jobs for good, by state. What will be deleted is printed first; off a terminal --yes is needed."""
     from taskq.units import duration_ms
 
@@ -177,4 +181,22 @@ def clear(*, states: str, queue: str | None, older_than: str, yes: bool) -> None
     if not announce(place, known, chosen, "delete", f" that ended over {older_than} ago" if older_ms else ""):
         return
     confirm("delete them for good?", yes=yes)
-    tell({name: place.client.clear(name, states=chosen, older_than=older_ms / 1000) for name in known}, "deleted")
+    if limit is None:
+        done = {name: place.client.clear(name, states=chosen, older_than=older_ms / 1000) for name in known}
+    else:
+        done = dict.fromkeys(known, 0)
+        for name in known:
+            done[name] = _clear_some(place, name, chosen, older_ms, limit - sum(done.values()))
+    tell(done, "deleted")
+
+
+def _clear_some(place: TaskQ, queue: str, states: tuple[str, ...], older_ms: int, limit: int) -> int:
+    """Delete at most so many jobs of a queue; how many it were."""
+    q, done = keys.queue(place.settings.namespace, queue), 0
+    while done < limit:
+        some = min(limit - done, commands.BATCH_MAX)
+        count = run(place.client.server, commands.clear(q, states=states, older_than_ms=older_ms, limit=some))
+        done += count
+        if count < some:
+            break
+    return done

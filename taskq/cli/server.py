@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from taskq.cli import output
-from taskq.cli.options import Verb, server_options
-from taskq.cli.refusal import refuse
+from taskq.cli.options import Verb, flags, server_options
+from taskq.cli.refusal import WrongUsage, refuse
 
 _LOOK_S = 0.5
 
@@ -29,6 +29,8 @@ _LOOK_S = 0.5
 @server_options
 def server(*, folder: Path | None, port: int) -> None:
     """Run a server until Ctrl-C. Its URL is printed on stdout. Without --dir its data ends with it."""
+    if "url" in flags().settings:
+        raise WrongUsage("this server's URL follows from --port: leave --url out")
     from taskq.embedded import Embedded
     from taskq.errors import Unavailable
 

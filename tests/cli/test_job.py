@@ -188,6 +188,15 @@ def test_clear_by_state_queue_and_age(taskq, add, finish, app):
     assert (refused.exit_code, "did you mean 'default'" in refused.stderr) == (1, True)
 
 
+def test_clear_of_at_most_so_many(taskq, add, finish):
+    add(400)
+    finish(200, "fail")
+    finish(200, "fail")
+    assert taskq("job", "clear", "--limit", "260", "--yes").stdout == "default: 260 deleted\n"
+    assert listed(taskq, "--state", "failed")["total"] == 140
+    assert taskq("job", "clear", "--limit", "999", "--yes").stdout == "default: 140 deleted\n"
+
+
 def test_off_a_terminal_clear_wants_yes_and_tells_its_scope_first(taskq, add, finish, app, namespace):
     add(2)
     finish(2, "fail")

@@ -41,6 +41,8 @@ WRONG = [
     (("worker", "shop", "-q", ","), "-q"),
     (("worker", "shop", "--grace", "-1"), "--grace"),
     (("demo", "--url", "redis://x"), "server of its own"),
+    (("server", "--url", "redis://x"), "--port"),
+    (("dev", "shop", "--url", "redis://x", "--port", "1"), "embedded server's"),
     (("demo", "/no/such/folder"), "/no/such/folder"),
     (("dev", "shop", "--", "no-such-program"), "no-such-program"),
     (("--url", "http://x", "stats"), "url"),
