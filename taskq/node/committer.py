@@ -65,6 +65,8 @@ class Committer:
         """Queue a finish; it leaves with the next call."""
         lane = self._lanes[job.queue]
         lane.waiting.append((job, ending))
+        if ending[2]:  # not the Done of a job without a result, which is most of them
+            lane.bytes += _bytes_of(ending)
         if lane.sender is None:
             lane.sender = asyncio.get_running_loop().create_task(self._empty(lane), name=f"commit {job.queue}")
 
@@ -95,7 +97,7 @@ class Committer:
 
     async def _commit(self, q: QueueKeys, batch: list[Item]) -> None:
         """Send until answered."""
-        failures = 0
+        failures, settled = 0, self._settled
         while True:
             try:
                 answered = await self._answers(q, batch)
@@ -106,7 +108,7 @@ class Committer:
             else:
                 self._outage.ends()
                 for job, word in answered:
-                    self._settled(job, word)
+                    settled(job, word)
                 return
 
     async def _commit_alone(self, q: QueueKeys, item: Item) -> None:
@@ -151,22 +153,27 @@ class Committer:
 class _Lane:
     """One queue's finishes that wait for their call."""
 
-    __slots__ = ("keys", "sender", "waiting")
+    __slots__ = ("bytes", "keys", "sender", "waiting")
 
     def __init__(self, keys: QueueKeys) -> None:
         self.keys = keys
         self.waiting: list[Item] = []
+        self.bytes = 0
         self.sender: asyncio.Task[None] | None = None
 
     def take(self) -> list[Item]:
         """The next call's jobs: as many as fit its bounds, one at least."""
-        size = count = 0
-        for _, ending in self.waiting[:CALL_JOBS]:
-            size += _bytes_of(ending)
-            if size > CALL_BYTES and count:
-                break
-            count += 1
+        count, size = len(self.waiting), self.bytes
+        if count > CALL_JOBS or size > CALL_BYTES:
+            count = size = 0
+            for _, ending in self.waiting[:CALL_JOBS]:
+                more = _bytes_of(ending)
+                if count and size + more > CALL_BYTES:
+                    break
+                size += more
+                count += 1
         batch, self.waiting = self.waiting[:count], self.waiting[count:]
+        self.bytes -= size
         return batch
 
 

@@ -144,6 +144,7 @@ class Desk:
         if self.held.get(job.slot) is job:  # an answer that comes twice must not strike out the slot's next job
             del self.held[job.slot]
             self._table.free(job.slot)
-            self._suspects.settled(job)
+            if job.attempt > 1:
+                self._suspects.settled(job)
             if not self.held:
                 self.empty.set()

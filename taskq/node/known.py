@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from taskq.errors import BadArguments
 from taskq.retry import Backoff
 from taskq.task import Task
 
@@ -16,19 +17,29 @@ class Known:
         fn: the user's function.
         executor: "async" or "thread": where it runs.
         bind: `bind(args, kwargs)` checks that arguments fit; raises BadArguments.
+        bare: a call without arguments fits.
         timeout_ms, kill_after_ms: of a job that has none of its own; 0 = none.
         backoff: of a job that has none of its own.
     """
 
-    __slots__ = ("backoff", "bind", "executor", "fn", "kill_after_ms", "timeout_ms")
+    __slots__ = ("backoff", "bare", "bind", "executor", "fn", "kill_after_ms", "timeout_ms")
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.fn: Callable[..., Any] = task.fn
         self.executor: str = task.executor
         self.bind = task.bind
+        self.bare = _is_bare(task)
         self.timeout_ms: int = task.timeout_ms or 0
         self.kill_after_ms: int = task.hard_timeout_ms or 0
         self.backoff: Backoff = task.backoff
+
+
+def _is_bare(task: Task[Any, Any]) -> bool:
+    try:
+        task.bind((), {})
+    except BadArguments:
+        return False
+    return True
 
 
 def known_tasks(tasks: Iterable[Task[Any, Any]]) -> dict[bytes, Known]:

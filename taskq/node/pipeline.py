@@ -72,7 +72,8 @@ class Pipeline:
             self._begun(job)
             payload = job.fields.get(b"payload")
             args, kwargs = codec.decode(payload, self._types) if payload else _NONE
-            known.bind(args, kwargs)
+            if args or kwargs or not known.bare:
+                known.bind(args, kwargs)
             begin(job)
             if job.executor == "async" and not self._middleware:
                 value = await known.fn(*args, **kwargs)
@@ -83,14 +84,13 @@ class Pipeline:
             ending = outcome.of_error(job, error, worker=self._worker)
         else:
             job.ended = True
-            ending = self._of_value(job, value)
+            nothing = value is None and job.stop is None
+            ending = Done(job.id, job.epoch, b"") if nothing else self._of_value(job, value)
         if job.timer is not None:
             job.timer.cancel()
         self._finish(job, ending)
 
     def _of_value(self, job: Running, value: Any) -> Ending | None:
-        if job.stop is None and value is None:
-            return Done(job.id, job.epoch, b"")
         if job.stop is Stop.LOST:
             return None
         if job.stop is Stop.TIMEOUT:  # too late: code that can't be stopped, or wouldn't be, has failed all the same

@@ -16,6 +16,7 @@ class FakeKnown:
         self.timeout_ms = timeout_ms
         self.kill_after_ms = kill_after_ms
         self.backoff = backoff or Backoff.fixed(7, jitter=False)
+        self.bare = False
 
     def bind(self, args, kwargs):
         import inspect
