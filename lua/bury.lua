@@ -46,6 +46,7 @@ local arg = args.bind('now', 'worker', 'why')
 
 local now = clock.now(arg.now)
 local GONE_TTL_MS = 3600000
+local VERBS = { lost = true, refund = true, timeout = true }
 local memory = keys.claimed(arg.worker)
 local held, answer = {}, {}
 
@@ -61,7 +62,7 @@ local function add(id, epoch, verb, delay_ms)
 end
 
 for i = arg.rest, #ARGV, 4 do
-  add(ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3]))
+  add(ARGV[i], ARGV[i + 1], args.word(ARGV[i + 2], VERBS, 'verb'), args.number(ARGV[i + 3], 'delay', 0))
 end
 local given = redis.call('HGETALL', memory)
 for i = 1, #given, 2 do
@@ -77,10 +78,8 @@ redis.call('PEXPIRE', memory, GONE_TTL_MS)
 local function timed_out(job, delay_ms)
   local attempt = record.attempt(job)
   local message = 'hard timeout: worker ' .. arg.worker .. ' was replaced'
-  local more = {
-    'error:' .. attempt, record.error('JobTimeout', message, now, arg.worker),
-    'released', '0', 'ended', lease.ended(job.epoch, 'bury'),
-  }
+  local more = { 'ended', lease.ended(job.epoch, 'bury') }
+  lease.attempt_ended(job, record.error('JobTimeout', message, now, arg.worker), more)
   if job.cancel then
     more[#more + 1] = 'reason'
     more[#more + 1] = 'cancelled while running'

@@ -53,13 +53,32 @@ keys.bind(
 local arg = args.bind('now', 'worker', 'request', 'lease_ms', 'limit')
 
 local now = clock.now(arg.now)
-local lease_ms, limit, request = tonumber(arg.lease_ms), tonumber(arg.limit), tonumber(arg.request)
-local STEPS_MAX, PROMOTE_MAX, OTHERS_LATER_MS = 64, 100, 50
+local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
+local request = args.number(arg.request, 'request', 0)
+local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS = 64, 250, 100, 50
+local classes, free = {}, {}
+for i = arg.rest, #ARGV, 2 do
+  classes[#classes + 1] = ARGV[i]
+  free[ARGV[i]] = args.number(ARGV[i + 1], 'free slots', -9007199254740992)
+end
 
 local memory = keys.claimed(arg.worker)
 local MEMORY_TTL_MS = 3600000
 local last = redis.call('HMGET', memory, 'request', 'gone')
+
+-- Work of these classes that others should claim.
+local function pass_on()
+  for _, class in ipairs(classes) do
+    if redis.call('EXISTS', keys.levels(class)) == 1 then
+      wake.set(class, now)
+    end
+  end
+end
+
 if last[2] then
+  -- It was buried, and may have taken a marker since.
+  state.begin()
+  pass_on()
   return { 'gone', {}, -1, 0 }
 end
 local last_request = tonumber(last[1] or '0')
@@ -154,12 +173,6 @@ local function start(id)
   return epoch
 end
 
-local classes, free = {}, {}
-for i = arg.rest, #ARGV, 2 do
-  classes[#classes + 1] = ARGV[i]
-  free[ARGV[i]] = tonumber(ARGV[i + 1])
-end
-
 -- The best lane of the classes that have a free slot: highest priority; at the same level the first class named.
 local function best()
   local found
@@ -175,13 +188,14 @@ local function best()
 end
 
 local memo = { 'request', request }
-local steps, here = 0, nil
+local steps, looked, here = 0, 0, nil
 if limit > 0 then
   here = best()
 end
 while here do
   steps = steps + 1
-  local ids = lane.take(here, math.min(limit - #jobs, free[here.class]))
+  local ids = lane.take(here, math.min(limit - #jobs, free[here.class], LOOKED_MAX - looked))
+  looked = looked + #ids
   for _, id in ipairs(ids) do
     local epoch = start(id)
     if epoch then
@@ -192,7 +206,7 @@ while here do
   end
   state.flush(now, true)
   here = nil
-  if #jobs < limit and steps < STEPS_MAX then
+  if #jobs < limit and looked < LOOKED_MAX and steps < STEPS_MAX then
     here = best()
   end
 end
@@ -203,11 +217,7 @@ for _, class in ipairs(promoted) do
     wake.set(class, now)
   end
 end
-for _, class in ipairs(classes) do
-  if redis.call('EXISTS', keys.levels(class)) == 1 then
-    wake.set(class, now)
-  end
-end
+pass_on()
 
 redis.call('HSET', memory, unpack(memo))
 redis.call('PEXPIRE', memory, MEMORY_TTL_MS)

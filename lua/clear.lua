@@ -31,13 +31,18 @@ keys.bind('prefix', 'meta', 'leases', 'completed', 'failed', 'cancelled', 'prune
 local arg = args.bind('now', 'older_ms', 'limit')
 
 local now = clock.now(arg.now)
-local limit = tonumber(arg.limit)
+local limit = args.number(arg.limit, 'limit', 0)
 local done = 0
+
+local before = clock.text(now - args.number(arg.older_ms, 'older_ms', 0))
+local ENDED = { completed = true, failed = true, cancelled = true }
+for i = arg.rest, #ARGV do
+  args.word(ARGV[i], ENDED, 'state')
+end
 
 state.begin()
 for i = arg.rest, #ARGV do
-  if done < limit and state.ends(ARGV[i]) then
-    local before = clock.text(now - tonumber(arg.older_ms))
+  if done < limit then
     local ids = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], '-inf', before, 'LIMIT', 0, limit - done)
     retention.remove(ids, { ARGV[i] })
     done = done + #ids

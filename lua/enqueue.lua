@@ -56,26 +56,32 @@ local function class_of(task, executor)
   return kind or (executor ~= '' and executor) or 'async'
 end
 
--- What the first call with this token was told.
-local function answer(id, token)
+-- What the first call with this token was told, whatever became of the job since; nil if there is no such job.
+local function answer(id, token, due)
   if seen[id] then
     return 'existing'
   end
-  local found = redis.call('HMGET', keys.job(id), 'state', 'token', 'scheduled_at')
-  if not found[1] then
+  local found = redis.pcall('HMGET', keys.job(id), 'state', 'token', 'created_at')
+  if found.err then
+    return 'existing'
+  elseif not found[1] then
     return nil
-  end
-  if (found[2] or '') ~= token then
+  elseif (found[2] or '') ~= token then
     return 'existing'
   end
-  return found[3] and 'scheduled' or 'available'
+  local created_at = tonumber(found[3] or nil) or 0
+  return (clock.at(due, created_at) or 0) > created_at and 'scheduled' or 'available'
 end
 
 local at = arg.rest
 while ARGV[at] do
   local id, token, task = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local count = tonumber(ARGV[at + 7])
-  local word = answer(id, token)
+  args.number(ARGV[at + 4], 'priority', -512, 511)
+  local count = args.number(ARGV[at + 7], 'number of fields', 0)
+  if not ARGV[at + 7 + 2 * count] then
+    error('job ' .. id .. ' has fewer fields than it says', 0)
+  end
+  local word = answer(id, token, ARGV[at + 5])
   if word == 'existing' and arg.exists == 'raise' then
     return { 'exists', id }
   end

@@ -40,8 +40,9 @@ keys.bind(
 local arg = args.bind('now', 'limit')
 
 local now = clock.now(arg.now)
+local limit = args.number(arg.limit, 'limit', 0)
 state.begin()
-local ids = redis.call('ZRANGEBYSCORE', keys.expiring, '-inf', clock.text(now), 'LIMIT', 0, tonumber(arg.limit))
+local ids = redis.call('ZRANGEBYSCORE', keys.expiring, '-inf', clock.text(now), 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
   local job = record.fields(id, record.CORE)
   if job and job.expires_at and state.allows(job.state, 'cancelled') and job.state ~= 'running' then

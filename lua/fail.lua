@@ -43,14 +43,15 @@ keys.bind(
 local arg = args.bind('now', 'worker')
 
 local now = clock.now(arg.now)
-local ERRORS_MAX = 20
+local VERBS = { retry = true, fail = true }
 local words, held = {}, {}
 
 for i = arg.rest, #ARGV, 6 do
   local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'fail', record.CORE)
   if job and not held[job.id] then
     held[job.id] = true
-    held[#held + 1] = { job, ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4], ARGV[i + 5], #words + 1 }
+    local verb, delay_ms = args.word(ARGV[i + 2], VERBS, 'verb'), args.number(ARGV[i + 3], 'delay', 0)
+    held[#held + 1] = { job, verb, delay_ms, ARGV[i + 4], ARGV[i + 5], #words + 1 }
   end
   words[#words + 1] = word or 'ok'
 end
@@ -59,10 +60,8 @@ state.begin()
 for _, each in ipairs(held) do
   local job, verb, delay_ms, failure, reason, place = unpack(each)
   local attempt = record.attempt(job)
-  local more = { 'ended', lease.ended(job.epoch, 'fail'), 'error:' .. attempt, failure, 'released', '0' }
-  if attempt > ERRORS_MAX then
-    redis.call('HDEL', keys.job(job.id), 'error:' .. (attempt - ERRORS_MAX))
-  end
+  local more = { 'ended', lease.ended(job.epoch, 'fail') }
+  lease.attempt_ended(job, failure, more)
   if verb == 'retry' and job.cancel then
     more[#more + 1] = 'reason'
     more[#more + 1] = 'cancelled while running'

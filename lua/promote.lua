@@ -42,6 +42,7 @@ keys.bind(
 local arg = args.bind('now', 'limit')
 
 local now = clock.now(arg.now)
+local limit = args.number(arg.limit, 'limit', 0)
 state.begin()
-local moved = due.promote(now, tonumber(arg.limit), false)
+local moved = due.promote(now, limit, false)
 return moved

@@ -40,7 +40,7 @@ keys.bind(
 local arg = args.bind('now', 'limit')
 
 local now = clock.now(arg.now)
-local limit = tonumber(arg.limit)
+local limit = args.number(arg.limit, 'limit', 0)
 local EMPTY_MS = 60000
 
 state.begin()

@@ -41,13 +41,20 @@ keys.bind(
 local arg = args.bind('now', 'limit')
 
 local now = clock.now(arg.now)
-local limit = tonumber(arg.limit)
+local limit = args.number(arg.limit, 'limit', 0)
+local WAITING = { available = true, scheduled = true, retryable = true, pending = true }
+for i = arg.rest, #ARGV do
+  args.word(ARGV[i], WAITING, 'state')
+end
 local looked, done = 0, 0
 
 -- Returns whether the id stood where it should.
 local function cancel(id, from, taken)
   looked = looked + 1
-  local job = record.fields(id, record.CORE)
+  local job, why = record.fields(id, record.CORE)
+  if why == 'damaged' then
+    state.condemn(id, now)
+  end
   if not job or job.state ~= from then
     return false
   end

@@ -43,19 +43,25 @@ keys.bind(
 local arg = args.bind('now', 'lease_ms', 'limit')
 
 local now = clock.now(arg.now)
+local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
 local meta = redis.call('HMGET', keys.meta, 'seen', 'quiet_until')
 
 state.begin()
-local quiet_until = lease.stamp(now, tonumber(arg.lease_ms), meta[1], meta[2])
+local quiet_until = lease.stamp(now, lease_ms, meta[1], meta[2])
 if quiet_until > now then
   return { clock.text(quiet_until - now) }
 end
 
 local answer = { '0' }
-local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', clock.text(now), 'LIMIT', 0, tonumber(arg.limit))
+local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', clock.text(now), 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
-  local job = record.fields(id, record.CORE)
-  if job and job.state == 'running' then
+  local job, why = record.fields(id, record.CORE)
+  if why == 'damaged' then
+    redis.call('ZREM', keys.leases, id)
+    state.condemn(id, now)
+    answer[#answer + 1] = id
+    answer[#answer + 1] = 'failed'
+  elseif job and job.state == 'running' then
     lease.lost(job, now, 'reap', 'lease expired: worker ' .. (job.worker or '?'))
     answer[#answer + 1] = id
     answer[#answer + 1] = job.state

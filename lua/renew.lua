@@ -29,7 +29,7 @@ keys.bind('prefix', 'meta', 'leases')
 local arg = args.bind('now', 'lease_ms')
 
 local now = clock.now(arg.now)
-local lease_ms = tonumber(arg.lease_ms)
+local lease_ms = lease.length(arg.lease_ms)
 local FIELDS = { 'state', 'epoch', 'worker', 'cancel' }
 local words, scores = {}, {}
 

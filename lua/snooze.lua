@@ -46,16 +46,16 @@ keys.bind(
 local arg = args.bind('now', 'worker', 'grace_ms')
 
 local now = clock.now(arg.now)
-local grace_ms = tonumber(arg.grace_ms)
+local grace_ms = args.number(arg.grace_ms, 'grace_ms', 0)
+local KINDS = { snooze = true, unknown = true }
 local words, held = {}, {}
-local FIELDS = { unpack(record.CORE) }
-FIELDS[#FIELDS + 1] = 'unknown_since'
 
 for i = arg.rest, #ARGV, 5 do
-  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'snooze', FIELDS)
+  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'snooze', record.CORE)
   if job and not held[job.id] then
     held[job.id] = true
-    held[#held + 1] = { job, ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4], #words + 1 }
+    local kind, delay_ms = args.word(ARGV[i + 2], KINDS, 'kind'), args.number(ARGV[i + 3], 'delay', 0)
+    held[#held + 1] = { job, kind, delay_ms, ARGV[i + 4], #words + 1 }
   end
   words[#words + 1] = word or 'ok'
 end
@@ -80,6 +80,9 @@ for _, each in ipairs(held) do
     set('scheduled_at', clock.text(now + delay_ms))
     if kind == 'unknown' then
       set('unknown_since', clock.text(since))
+    else
+      -- It ran here: what is counted in a row begins anew.
+      redis.call('HDEL', job.key, 'unknown_since', 'released')
     end
     state.move(job, 'scheduled', now, more, now + delay_ms)
   end

@@ -11,3 +11,20 @@ function args.bind(...)
   bound.rest = #names + 1
   return bound
 end
+
+-- A number within bounds, or an error: said before the first write, it leaves everything as it was.
+function args.number(text, name, least, most)
+  local number = tonumber(text)
+  if not number or number ~= number or number < least or number > (most or 9007199254740992) then
+    error(name .. ' cannot be ' .. tostring(text), 0)
+  end
+  return number
+end
+
+-- One of some words, or an error.
+function args.word(text, words, name)
+  if not words[text] then
+    error(name .. ' cannot be ' .. tostring(text), 0)
+  end
+  return text
+end

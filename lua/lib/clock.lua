@@ -16,9 +16,9 @@ function clock.at(text, now)
     return nil
   end
   if string.sub(text, 1, 1) == '+' then
-    return now + tonumber(string.sub(text, 2))
+    return now + args.number(string.sub(text, 2), 'delay', 0)
   end
-  return tonumber(text)
+  return args.number(text, 'time', 0)
 end
 
 -- Lua's own tostring rounds above 14 digits. A batch asks for the same time again and again.

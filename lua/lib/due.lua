@@ -16,8 +16,11 @@ function due.next()
 end
 
 local function promote_one(id, set, now)
-  local job = record.fields(id, record.CORE)
-  if not job or job.state ~= set then
+  local job, why = record.fields(id, record.CORE)
+  if why == 'damaged' then
+    redis.call('ZREM', keys[set], id)
+    state.condemn(id, now)
+  elseif not job or job.state ~= set then
     -- An id whose record is gone or stands elsewhere: only this mark is wrong.
     redis.call('ZREM', keys[set], id)
   elseif job.expires_at and tonumber(job.expires_at) <= now then

@@ -41,10 +41,10 @@ function lane.append(job, now)
   return redis.call('XADD', here.body, '*', 'id', job.id)
 end
 
--- To the front, at the job's original place.
+-- To the front, at the job's original place; that may be the lane's new head, or stand before an older body.
 function lane.restore(job, place)
   local here = lane.of(job)
-  here.since = math.min(here.since or place, place)
+  here.since, here.taken = here.since or place, true
   redis.call('ZADD', here.front, place, job.id)
 end
 
@@ -93,8 +93,8 @@ local function head(here)
   if not entry then
     return nil
   end
-  local times = redis.call('HMGET', keys.job(entry[2][2]), 'place', 'created_at')
-  return tonumber(times[1] or times[2] or '0')
+  local times = redis.pcall('HMGET', keys.job(entry[2][2]), 'place', 'created_at')
+  return tonumber(times[1] or times[2] or nil) or 0 -- also where a record is gone or damaged: its turn comes, then it goes
 end
 
 -- Puts a lane that was taken from in its right position, or out of the sets that lead to it.
@@ -146,12 +146,20 @@ function lane.best(class)
   end
   local group = redis.call('ZRANGE', keys.groups(class, priority), 0, 0)[1]
   local name = group and redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 0)[1]
-  if not name then
-    -- A key was lost under us: forget the level, or every claim would stop here.
-    redis.call('ZREM', keys.levels(class), priority)
-    return lane.best(class)
+  local here = lane.named(class, priority)
+  if name then
+    return here
   end
-  return lane.named(class, priority)
+  -- A key was lost under us: lead to the lane again if it has work; else forget the level, or every claim would stop.
+  local at = head(here)
+  if at then
+    redis.call('ZADD', here.groups, 'NX', 0, here.group)
+    redis.call('ZADD', here.lanes, at, here.name)
+    return here
+  end
+  redis.call('ZREM', here.groups, here.group)
+  redis.call('ZREM', here.levels, priority)
+  return lane.best(class)
 end
 
 function lane.length(here)

@@ -3,6 +3,11 @@
 
 local lease = {}
 
+-- How long a lease may be asked for. One of no time would be a removal that says yes.
+function lease.length(text)
+  return args.number(text, 'lease_ms', 1, 86400000)
+end
+
 -- Returns the job if this worker holds it under this epoch; else nil and 'ok' (the same was already answered),
 -- 'lost' or 'gone'. `names` are the fields to read, `verb` what the caller is about to do.
 function lease.proven(id, epoch, worker, verb, names)
@@ -43,6 +48,22 @@ function lease.stamp(now, lease_ms, seen, quiet_until)
   return quiet
 end
 
+-- Writes down why an attempt ended; of many errors the last 20 stay. What is counted in a row begins anew.
+local ERRORS_MAX = 20
+
+function lease.attempt_ended(job, failure, more)
+  local attempt = record.attempt(job)
+  more[#more + 1] = 'error:' .. attempt
+  more[#more + 1] = failure
+  if job.released then
+    more[#more + 1] = 'released'
+    more[#more + 1] = '0'
+  end
+  if attempt > ERRORS_MAX or job.unknown_since then
+    redis.call('HDEL', job.key, 'unknown_since', 'error:' .. (attempt - ERRORS_MAX))
+  end
+end
+
 -- Back to its place: a running job whose holder let go of it or was lost, attempts left.
 -- `refund` gives the attempt back, at most 20 times in a row.
 local REFUNDS_MAX = 20
@@ -75,10 +96,8 @@ end
 
 -- The holder is gone without a word: the attempt counts and is written down.
 function lease.lost(job, now, verb, message)
-  local more = {
-    'error:' .. record.attempt(job), record.error('JobCrashed', message, now, job.worker),
-    'released', '0',
-  }
+  local more = {}
+  lease.attempt_ended(job, record.error('JobCrashed', message, now, job.worker), more)
   local last = job.on_lease_lost == 'fail' or record.attempt(job) >= record.max_attempts(job)
   if last and not job.cancel then
     more[#more + 1] = 'reason'

@@ -7,6 +7,7 @@ local record = {}
 record.CORE = {
   'state', 'task', 'class', 'priority', 'epoch', 'worker', 'attempt', 'max_attempts', 'entry', 'place',
   'created_at', 'expires_at', 'keep', 'keep_result', 'waited', 'cancel', 'released', 'on_lease_lost',
+  'unknown_since',
 }
 
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.

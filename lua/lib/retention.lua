@@ -33,7 +33,6 @@ end
 local plain = {}
 
 -- When an ended job may next lose something; nil if it asked to keep nothing at all.
-
 function retention.due(job, ended_as, finished_at, has_result)
   if not (job.keep or has_result) then
     -- The same for all such jobs of a batch.
@@ -71,30 +70,37 @@ function retention.remove(ids, sets)
   redis.call('UNLINK', unpack(records))
 end
 
--- A result that may go before its record: drops it and gives the record its own time. Returns whether it did.
-local function drop_result(id, now)
-  local found = redis.call('HMGET', keys.job(id), 'keep_result', 'keep', 'finished_at', 'state', 'result')
-  if not (found[1] and found[5] and found[3] and found[4]) then
-    return false
-  end
-  local keep = math.max(tonumber(found[2] or setting('keep_' .. found[4]) or LEAST_MS), LEAST_MS)
-  local at = tonumber(found[3]) + keep
-  if at <= now then
-    return false
-  end
-  redis.call('HDEL', keys.job(id), 'result')
-  redis.call('HSET', keys.job(id), 'dropped', '1')
-  redis.call('ZADD', keys.prune, at, id)
-  return true
-end
-
 local ENDED = { 'completed', 'failed', 'cancelled' }
+local ENDS_IN = { completed = true, failed = true, cancelled = true }
+
+-- Whether an id in `prune` shall go. A result may go before its record: then it does, and the record gets its own time.
+local function is_over(id, now)
+  local key = keys.job(id)
+  local found = redis.pcall('HMGET', key, 'state', 'finished_at', 'keep', 'keep_result')
+  local ended_as, finished_at = found[1], tonumber(found[2] or nil)
+  if ended_as and not ENDS_IN[ended_as] then
+    -- A job that lives: only this mark is wrong.
+    redis.call('ZREM', keys.prune, id)
+    return false
+  end
+  if not (ended_as and finished_at and found[4]) or redis.call('HEXISTS', key, 'result') == 0 then
+    return true
+  end
+  local at = finished_at + math.max(tonumber(found[3] or setting('keep_' .. ended_as)), LEAST_MS)
+  if at <= now then
+    return true
+  end
+  redis.call('HDEL', key, 'result')
+  redis.call('HSET', key, 'dropped', '1')
+  redis.call('ZADD', keys.prune, at, id)
+  return false
+end
 
 local function by_time(now, limit)
   local gone = {}
   local ids = redis.call('ZRANGEBYSCORE', keys.prune, '-inf', clock.text(now), 'LIMIT', 0, limit)
   for _, id in ipairs(ids) do
-    if not drop_result(id, now) then
+    if is_over(id, now) then
       gone[#gone + 1] = id
     end
   end
@@ -113,7 +119,7 @@ local function by_number(set, now, limit)
   for i = 1, #oldest, 2 do
     local age = now - tonumber(oldest[i + 1])
     local least = LEAST_MS
-    if age < LEAST_WITH_RESULT_MS and redis.call('HEXISTS', keys.job(oldest[i]), 'result') == 1 then
+    if age < LEAST_WITH_RESULT_MS and redis.pcall('HEXISTS', keys.job(oldest[i]), 'result') == 1 then
       least = LEAST_WITH_RESULT_MS
     end
     if age < least and size <= HARD_CAP then

@@ -158,7 +158,8 @@ function state.create(job, to, now, more, option)
   stats.add('enqueued', job.task, 1)
 end
 
--- What stands in a lane but is no job record: a failed job with that id takes its place, so that somebody sees it.
+-- What stands where a job should but is no job record: a failed job with that id takes its place, so that somebody
+-- sees it. The caller takes the id out of where it stood.
 function state.condemn(id, now)
   local job = { id = id, key = keys.job(id), state = 'available', taken = true }
   redis.call('DEL', job.key)

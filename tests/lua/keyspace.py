@@ -1,7 +1,8 @@
 """The whole keyspace of a queue as plain values, so that a test compares everything, also what must not change.
 
 Shared by the tests of single scripts and by the simulation. A stream's ids are the server's, so a record's `entry` is
-shown as what it is worth: `*` where it names this job in its lane's body, `gone` where it names nothing any more.
+shown as what it is worth: `*` where it names this job in its lane's body, `gone` where it names nothing any more, and
+not at all where it is empty.
 """
 
 from __future__ import annotations
@@ -90,9 +91,9 @@ def text(value: bytes) -> str:
 def _with_worth_of_entries(found: Dump) -> Dump:
     bodies = {name: set(value) for name, value in found.items() if name.startswith("body:")}
     for name, record in found.items():
-        if name.startswith("job:") and isinstance(record, dict) and record.get("entry"):
+        if name.startswith("job:") and isinstance(record, dict) and (entry := record.pop("entry", "")):
             body = bodies.get(f"body:{record.get('class', 'async')}:{record.get('priority', '0')}", set())
-            record["entry"] = "*" if (record["entry"], name.removeprefix("job:")) in body else "gone"
+            record["entry"] = "*" if (entry, name.removeprefix("job:")) in body else "gone"
     for name in bodies:
         found[name] = [id for _, id in found[name]]
     return found

@@ -14,7 +14,7 @@ from typing import Any
 from taskq.commands import Buried, Done, Failure, Held, NewJob, Release, Snoozed
 
 WAITS, ENDS = ("available", "scheduled", "retryable", "pending"), ("completed", "failed", "cancelled")
-LEAST_MS, LEAST_WITH_RESULT_MS, REFUNDS_MAX, CALL_MAX = 15_000, 300_000, 20, 250
+LEAST_MS, LEAST_WITH_RESULT_MS, REFUNDS_MAX, ERRORS_MAX, CALL_MAX = 15_000, 300_000, 20, 20, 250
 RETENTION = {"keep_completed": 86_400_000, "keep_failed": 1_209_600_000, "keep_cancelled": 1_209_600_000,
              "max_completed": 10_000, "max_failed": 100_000}  # fmt: skip
 OF_A_LIFE = ("result", "reason", "finished_at", "cancel", "scheduled_at", "expires_at", "released", "unknown_since",
@@ -56,7 +56,7 @@ class Model:
         self.now = now
         self.jobs: dict[str, Job] = {}
         self.meta: dict[str, Any] = {}
-        self.classes: set[str] = set()
+        self.classes: list[str] = []
         self.kinds: dict[str, str] = {}
         self.markers: dict[str, int] = {}
         self.claimed: dict[str, dict[str, int]] = {}
@@ -108,7 +108,7 @@ class Model:
     def _end(self, job: Job, result: Any) -> None:
         self._ended += 1
         job.at = job.record["finished_at"] = self.now
-        if job.number("keep", self._setting(f"keep_{job.state}")) == 0:
+        if job["keep"] == 0:
             self._remove([job])
         keep, wanted = self._keep(job), job["keep_result"]
         if result is not None:
@@ -152,10 +152,12 @@ class Model:
                 touched += 1
         return touched
 
-    def _new_classes(self, classes: set[str]) -> None:
-        if classes - self.classes:
+    def _new_classes(self, classes: Iterable[str]) -> bool:
+        new = [klass for klass in dict.fromkeys(classes) if klass not in self.classes]
+        if new:
             self.meta["class_version"] = self.meta.get("class_version", 0) + 1
-            self.classes |= classes
+            self.classes += new
+        return bool(new)
 
     def _stamp(self, lease_ms: int) -> int:
         span, seen, quiet = max(lease_ms, 4000), self.meta.get("seen", 0), self.meta.get("quiet_until", 0)
@@ -191,8 +193,7 @@ class Model:
         for job, due in added:
             self.jobs[job.id] = job
             self._move(job, "scheduled" if due else "available", due or 0)
-        if {job.klass for job, _ in added} - self.classes:
-            self._new_classes({job.klass for job, _ in added})
+        if self._new_classes(job.klass for job, _ in added):
             self.wake(self.classes)
         self._flush()
         return words
@@ -231,7 +232,7 @@ class Model:
         for state in states:
             jobs = self.of(state)
             if state == "available":
-                jobs.sort(key=lambda job: (sorted(self.classes).index(job.klass), -job.lane[1], job.turn))
+                jobs.sort(key=lambda job: (self.classes.index(job.klass), -job.lane[1], job.turn))
             for job in jobs[:left]:
                 self._move(job, "cancelled", reason="purged")
                 left -= 1
@@ -269,8 +270,11 @@ class Model:
 
     def claim(self, *, worker: str, request: int, lease_ms: int, limit: int, free: Mapping[str, int]) -> tuple[str, set[Any]]:
         memory = self.claimed.get(worker, {})
-        if "gone" in memory or request < memory.get("request", 0):
-            return "gone" if "gone" in memory else "stale", set()
+        if "gone" in memory:
+            self._pass_on(free)
+            return "gone", set()
+        if request < memory.get("request", 0):
+            return "stale", set()
         if request == memory.get("request"):
             held = [job for id, epoch in memory.items() if (job := self._held(id, epoch, worker))]
             for job in held:
@@ -281,7 +285,7 @@ class Model:
         if "paused" in self.meta:
             return "paused", set()
         left, got, looked = dict(free), set(), 0
-        self.wake(self.promote(quiet=True)[1] - free.keys())
+        self.wake(self._promote(100, quiet=True)[1] - free.keys())
         while lanes := [lane for lane in self._lanes if left.get(lane[0], 0) > 0 and len(got) < limit and looked < CALL_MAX]:
             lane = max(lanes, key=lambda lane: (lane[1], -list(free).index(lane[0])))
             for job in self.waiting(lane)[: min(limit - len(got), left[lane[0]], CALL_MAX - looked)]:
@@ -291,8 +295,11 @@ class Model:
                     memory[job.id] = job["epoch"]
                     left[lane[0]] -= 1
             self._flush(quiet=True)
-        self.wake({klass for klass, _ in self._lanes} & free.keys())
+        self._pass_on(free)
         return "ok", got
+
+    def _pass_on(self, classes: Iterable[str]) -> None:
+        self.wake({klass for klass, _ in self._lanes}.intersection(classes))
 
     def _start(self, job: Job, worker: str, lease_ms: int) -> bool:
         if job.number("expires_at", self.now + 1) <= self.now:
@@ -339,11 +346,15 @@ class Model:
 
     def fail(self, *, worker: str, failures: Sequence[Failure]) -> list[str]:
         def act(job: Job, row: Failure) -> str:
-            job.record |= {f"error:{job['attempt']}": row.error, "released": 0}
-            job.record.pop("unknown_since", None)
+            self._attempt_ended(job, row.error)
             return self._failed(job, row.verb == "retry", row.delay_ms, row.reason)
 
         return self._answers("fail", worker, failures, act)
+
+    def _attempt_ended(self, job: Job, error: str) -> None:
+        job.record |= {f"error:{job['attempt']}": error, **({"released": 0} if job["released"] is not None else {})}
+        for field in ("unknown_since", f"error:{job['attempt'] - ERRORS_MAX}"):
+            job.record.pop(field, None)
 
     def _failed(self, job: Job, again: bool, delay_ms: int, reason: str) -> str:
         if again and job["cancel"]:
@@ -356,7 +367,7 @@ class Model:
         def act(job: Job, row: Release) -> str:
             if row.executor and row.executor != job.klass:
                 job.record["class"] = row.executor
-                self._new_classes({row.executor})
+                self._new_classes([row.executor])
             return self._give_back(job)
 
         return self._answers("release", worker, jobs, act)
@@ -373,12 +384,13 @@ class Model:
     def snooze(self, *, worker: str, grace_ms: int, jobs: Sequence[Snoozed]) -> list[str]:
         def act(job: Job, row: Snoozed) -> str:
             since = job.number("unknown_since", self.now)
-            job.record.pop("unknown_since" if row.kind == "snooze" else "", None)
             if job["cancel"]:
                 return self._move(job, "cancelled", reason=WAS_CANCELLED)
             if row.kind == "unknown" and self.now - since >= grace_ms:
                 return self._move(job, "failed", reason=row.reason)
-            job.record |= {"unknown_since": since} if row.kind == "unknown" else {"released": 0}
+            job.record |= {"unknown_since": since} if row.kind == "unknown" else {}
+            for field in ("unknown_since", "released") if row.kind == "snooze" else ():
+                job.record.pop(field, None)
             due = self.now + row.delay_ms
             return self._move(job, "scheduled", due, scheduled_at=due, attempt=max(0, job["attempt"] - 1))
 
@@ -405,7 +417,7 @@ class Model:
 
     def _lost(self, job: Job, message: str, kind: str = "JobCrashed", delay_ms: int = 0) -> str:
         error = {"type": kind, "message": message, "at": self.now, "worker": job["worker"]}
-        job.record |= {f"error:{job['attempt']}": json.dumps(error, sort_keys=True), "released": 0}
+        self._attempt_ended(job, json.dumps(error, sort_keys=True))
         if kind == "JobTimeout":
             return self._failed(job, True, delay_ms, message)
         last = job["on_lease_lost"] == "fail" or job["attempt"] >= job.number("max_attempts", 3)
@@ -422,7 +434,10 @@ class Model:
         self._flush()
         return [(job.id, job.state) for job in over], max(0, quiet)
 
-    def promote(self, *, limit: int = 100, quiet: bool = False) -> tuple[int, set[str]]:
+    def promote(self, *, limit: int) -> int:
+        return self._promote(limit)[0]
+
+    def _promote(self, limit: int, *, quiet: bool = False) -> tuple[int, set[str]]:
         due = [job for state in ("scheduled", "retryable") for job in self.of(state) if job.at <= self.now][:limit]
         for job in due:
             if job.number("expires_at", self.now + 1) <= self.now:
