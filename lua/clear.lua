@@ -35,9 +35,9 @@ local limit = args.number(arg.limit, 'limit', 0)
 local done = 0
 
 local before = clock.text(now - args.number(arg.older_ms, 'older_ms', 0))
-local ENDED = { completed = true, failed = true, cancelled = true }
+local STATES = { completed = true, failed = true, cancelled = true }
 for i = arg.rest, #ARGV do
-  args.word(ARGV[i], ENDED, 'state')
+  args.word(ARGV[i], STATES, 'state')
 end
 
 state.begin()

@@ -94,7 +94,7 @@ local function head(here)
     return nil
   end
   local times = redis.pcall('HMGET', keys.job(entry[2][2]), 'place', 'created_at')
-  return tonumber(times[1] or times[2] or nil) or 0 -- also where a record is gone or damaged: its turn comes, then it goes
+  return tonumber(times[1] or times[2] or nil) or 0 -- 0 also for a record gone or damaged: its turn comes, and it goes
 end
 
 -- Puts a lane that was taken from in its right position, or out of the sets that lead to it.

@@ -71,14 +71,14 @@ function retention.remove(ids, sets)
 end
 
 local ENDED = { 'completed', 'failed', 'cancelled' }
-local ENDS_IN = { completed = true, failed = true, cancelled = true }
+local IS_ENDED = { completed = true, failed = true, cancelled = true }
 
 -- Whether an id in `prune` shall go. A result may go before its record: then it does, and the record gets its own time.
 local function is_over(id, now)
   local key = keys.job(id)
   local found = redis.pcall('HMGET', key, 'state', 'finished_at', 'keep', 'keep_result')
   local ended_as, finished_at = found[1], tonumber(found[2] or nil)
-  if ended_as and not ENDS_IN[ended_as] then
+  if ended_as and not IS_ENDED[ended_as] then
     -- A job that lives: only this mark is wrong.
     redis.call('ZREM', keys.prune, id)
     return false
