@@ -60,6 +60,8 @@ class Claimer:
         node_age_ms: how long ago the node last beat.
         gone: called when Redis says that this worker was declared dead.
         outage: shared with the other callers of this process.
+        one_at_a_time: markers of different queues can't be waited for together (in a cluster): those of the best are,
+            the others are looked at every second.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Claimer:
         node_age_ms: Callable[[], int],
         gone: Callable[[], None],
         outage: Outage,
+        one_at_a_time: bool = False,
     ) -> None:
         self.free = dict(slots)
         self._slots = dict(slots)
@@ -88,6 +91,8 @@ class Claimer:
         self._node_age_ms = node_age_ms
         self._gone = gone
         self._outage = outage
+        self._one_at_a_time = one_at_a_time
+        self._every_s = 1.0 if one_at_a_time and len(queues) > 1 else EVERY_S
         self._stopped = asyncio.Event()
         self._kick = asyncio.Event()
         self._rest = asyncio.Event()
@@ -170,7 +175,8 @@ class Claimer:
             self._later(_LOOK_AGAIN_S)
             return False
         fresh = source.offer is None
-        offer = source.ask(self.free, self._slots, self._room(), time.monotonic())
+        in_doubt = sum(each.offer.limit for each in self._sources if each.offer is not None)
+        offer = source.ask(self.free, self._slots, self._room() - in_doubt, time.monotonic())
         if offer is None:
             return False
         if fresh:  # its slots stay taken until it is answered
@@ -244,7 +250,7 @@ class Claimer:
 
     async def _look_now_and_then(self) -> None:
         while True:
-            await asyncio.sleep(EVERY_S * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self._every_s * random.uniform(0.8, 1.2))
             for source in self._sources:
                 source.wanted = True
             self._kick.set()
@@ -253,10 +259,12 @@ class Claimer:
         """The markers to wait for, and what each is of."""
         if self.stopping or self._node_age_ms() > NODE_AGE_MS:
             return {}
+        quiet = [each for each in self._sources if not each.wanted and each.offer is None]
+        if self._one_at_a_time:
+            del quiet[1:]
         return {
             source.keys.wake(klass): (source, klass)
-            for source in self._sources
-            if not source.wanted and source.offer is None
+            for source in quiet
             for klass, n in self.free.items()
             if n > 0 and klass not in source.more
         }

@@ -9,16 +9,19 @@ outcome of its job and never the end of the worker.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskq import codec
-from taskq.commands import Done
+from taskq.commands import Done, Failure, Snoozed
 from taskq.current import CurrentJob, _current
 from taskq.errors import UnknownTask
+from taskq.log import get_logger
 from taskq.node import outcome
 from taskq.node.executors import Threads
+from taskq.node.failure import line_of
 from taskq.node.known import Known
 from taskq.node.outcome import Ending, WrongExecutor
 from taskq.node.running import Running, Stop
@@ -27,6 +30,8 @@ Middleware = Callable[[CurrentJob, Callable[..., Awaitable[Any]]], Awaitable[Any
 Arguments = tuple[Sequence[Any], Mapping[str, Any]]
 
 _NONE: Arguments = ((), {})
+
+log = get_logger(__name__)
 
 
 class NotBegun(Exception):
@@ -82,6 +87,7 @@ class Pipeline:
         except BaseException as error:  # noqa: BLE001 (all that user code raises is the job's outcome)
             job.ended = True
             ending = outcome.of_error(job, error, worker=self._worker)
+            tell(ending, error)
         else:
             job.ended = True
             nothing = value is None and job.stop is None
@@ -141,6 +147,17 @@ def look_up(job: Running) -> Known:
     if known.executor != job.executor:
         raise WrongExecutor(known.executor)
     return known
+
+
+def tell(ending: Ending | None, error: BaseException) -> None:
+    """A line for whoever reads the log, written inside the job and so with its id."""
+    if isinstance(ending, Failure):
+        if ending.verb == "retry":
+            log.warning("attempt failed", error=line_of(error), again_in_s=ending.delay_ms / 1000)
+        else:
+            log.error("job failed", reason=ending.reason, exception=json.loads(ending.error)["traceback"].rstrip())
+    elif isinstance(ending, Snoozed) and ending.kind == "unknown":
+        log.warning("handed back: this worker can't run it", reason=ending.reason)
 
 
 def begin(job: Running) -> None:

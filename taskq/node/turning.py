@@ -13,6 +13,8 @@ from typing import Any
 from taskq.log import get_logger
 from taskq.node.failure import line_of
 
+_TIDY_S = 1.0
+
 log = get_logger(__name__)
 
 
@@ -31,10 +33,26 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     loop = new_loop()
     asyncio.set_event_loop(loop)
     task = loop.create_task(main, name="taskq worker")
+    _turn(loop, task)
+    _turn(loop, loop.create_task(_tidy(), name="tidy"))
+    loop.close()
+    return task.result()
+
+
+def _turn(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
     task.add_done_callback(lambda _: loop.stop())
     while not task.done():
         try:
             loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
             log.warning("code outside a job tried to end the worker", error=line_of(error))
-    return task.result()
+
+
+async def _tidy() -> None:
+    """End what user code left running on the loop; what doesn't heed is left to the process's end."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_TIDY_S)
+    await asyncio.get_running_loop().shutdown_asyncgens()

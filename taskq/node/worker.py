@@ -31,6 +31,7 @@ from taskq.node.runners import Runners
 from taskq.node.running import Stop as Why
 from taskq.node.table import Table
 from taskq.node.tether import Ends, die, tie, watch
+from taskq.settings import parse_url
 
 _BEAT_S = 0.5
 
@@ -78,6 +79,7 @@ class Worker:
             node_age_ms=table.node_age_ms,
             gone=self._declared_dead,
             outage=outage,
+            one_at_a_time=parse_url(settings.url).kind == "cluster",
         )
         pipeline = Pipeline(
             threads=self.threads,
