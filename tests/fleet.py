@@ -48,7 +48,7 @@ class Node:
         return self.log.read_text(errors="replace")
 
     def until_ready(self) -> Node:
-        """Wait until it has said where Redis is and all its workers live."""
+        """Wait until all its workers claim."""
         try:
             wait_until(self._ready, READY_S)
         except AssertionError as error:
@@ -57,7 +57,8 @@ class Node:
 
     def _ready(self) -> bool:
         assert self.process.poll() is None, "it ended"
-        return "node started" in self.text() and len(self.workers()) == self.expected
+        text = self.text()
+        return "node started" in text and text.count("worker ready") >= self.expected == len(self.workers())
 
     def signal(self, number: int) -> None:
         """Signal the node alone."""
@@ -111,7 +112,7 @@ class Fleet:
         return node
 
     def start(self, *flags: str, **environment: str) -> Node:
-        """Start a node and wait until all its workers live."""
+        """Start a node and wait until all its workers claim."""
         return self.begin(*flags, **environment).until_ready()
 
     def pids(self) -> list[int]:

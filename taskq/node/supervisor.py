@@ -163,6 +163,7 @@ class Supervisor:
                     self.hello.set_result(message)
             case Ready():
                 child.ready = True
+                log.info("worker ready", worker=child.worker)
             case Drained():
                 child.drained = True
                 asyncio.get_running_loop().call_later(_LINGER_S, child.kill, "did not exit")

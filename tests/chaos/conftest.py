@@ -1,0 +1,163 @@
+"""What chaos needs: a ledger on a server of its own, the app `shop` on both sides, nodes to strike, and CONSERVE.
+
+Every test here ends with the check that each accepted job is in exactly one state and in the structure of that state.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import pytest
+import redis
+
+from taskq import connection
+from taskq.commands import Command, NewJob
+from taskq.embedded import Embedded
+from taskq.keys import QueueKeys
+from taskq.record import JobRecord
+from tests.chaos.conserve import complaints
+from tests.fleet import Fleet
+from tests.ledger import VARIABLE, Ledger
+from tests.waiting import wait_until
+
+T = TypeVar("T")
+
+FOLDER = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder is chaos."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.chaos)
+
+
+@pytest.fixture(scope="session")
+def _ledger() -> Iterator[Ledger]:
+    with Embedded(port=0) as server:
+        ledger = Ledger(server.url)
+        yield ledger
+        ledger.close()
+
+
+@pytest.fixture
+def ledger(_ledger: Ledger) -> Ledger:
+    """The ledger, empty."""
+    _ledger.clear()
+    return _ledger
+
+
+@pytest.fixture
+def shop(server_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The app's module, as its producers import it, bound to this test's server and namespace."""
+    monkeypatch.setenv("TASKQ_URL", server_url)
+    monkeypatch.setenv("TASKQ_NAMESPACE", namespace)
+    module = _load("shop", FOLDER / "shop.py", monkeypatch)
+    yield module
+    module.app.close()
+
+
+def _load(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def accepted(shop: Any, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The id of every job that an enqueue of this test was told is there."""
+    ids: set[str] = set()
+    client = shop.app.client
+    add, add_many = client.add, client.add_many
+
+    def one(q: QueueKeys, job: NewJob, **options: Any) -> str:
+        word: str = add(q, job, **options)
+        ids.add(job.id)
+        return word
+
+    def many(jobs: list[NewJob], **options: Any) -> list[str]:
+        words: list[str] = add_many(jobs, **options)
+        ids.update(job.id for job in jobs)
+        return words
+
+    monkeypatch.setattr(client, "add", one)
+    monkeypatch.setattr(client, "add_many", many)
+    return ids
+
+
+class Look:
+    """What the server says now.
+
+    Attributes:
+        q: the keys of the queue `default`.
+        ledger: what really ran.
+        accepted: the jobs that must not be lost.
+    """
+
+    def __init__(self, shop: Any, raw: redis.Redis, q: QueueKeys, ledger: Ledger, accepted: set[str]) -> None:
+        self.q = q
+        self.ledger = ledger
+        self.accepted = accepted
+        self._client = shop.app.client
+        self._raw = raw
+
+    def run(self, command: Command[T]) -> T:
+        """Do any operation, as anybody could."""
+        return connection.run(self._client.server, command)
+
+    def leases(self) -> int:
+        """How many leases stand in the queue, good ones and expired ones."""
+        count: int = self._raw.zcard(self.q.fixed("leases"))
+        return count
+
+    def record(self, job: Any) -> JobRecord:
+        """A job's record."""
+        found: JobRecord = self._client.job(job.id)
+        return found
+
+    def until(self, jobs: Sequence[Any], state: str, timeout: float = 10) -> None:
+        """Wait until all of them are in that state."""
+        wait_until(
+            lambda: all(each and each.state == state for each in self._client.jobs([job.id for job in jobs])),
+            timeout,
+            what=f"{len(jobs)} jobs {state}",
+        )
+
+    def conserve(self) -> None:
+        """CONSERVE: nothing accepted is lost, and every job is in exactly one structure, now."""
+        found = complaints(self._raw, self.q, self.accepted)
+        assert not found, "\n".join(found)
+
+    def now_ms(self) -> int:
+        """The server's clock."""
+        seconds, micros = self._raw.time()
+        return int(seconds * 1000 + micros // 1000)
+
+
+@pytest.fixture
+def look(shop: Any, raw: redis.Redis, q: QueueKeys, ledger: Ledger, accepted: set[str]) -> Look:
+    """Looks at this test's queue."""
+    return Look(shop, raw, q, ledger, accepted)
+
+
+@pytest.fixture
+def fleet(server_url: str, namespace: str, tmp_path: Path, look: Look) -> Iterator[Fleet]:
+    """`fleet.start("-w", "2")` starts a node of `shop`; all end with the test, and then CONSERVE is checked."""
+    environment = {"TASKQ_URL": server_url, "TASKQ_NAMESPACE": namespace, VARIABLE: look.ledger.url}
+    fleet = Fleet("shop", folder=FOLDER, environment=environment, logs=tmp_path)
+    yield fleet
+    try:
+        look.conserve()
+    finally:
+        fleet.close()
+    look.conserve()
+    assert "Traceback" not in fleet.text(), fleet.text()

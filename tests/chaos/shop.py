@@ -1,0 +1,83 @@
+"""The app that chaos strikes: its jobs tell the ledger what really ran.
+
+Both sides import it by the name `shop`: the nodes from this folder, a test through the fixture of that name, which
+loads it anew because an app keeps its settings once it is in use.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import time
+
+from taskq import Backoff, TaskQ
+from tests.ledger import note, noted
+
+app = TaskQ()
+
+SOON = Backoff.fixed(0.05)
+
+
+@app.task
+async def quick() -> None:
+    note("start")
+
+
+@app.task
+async def nap(seconds: float) -> None:
+    """Sleeps on the loop, as a job that waits for others does."""
+    with noted():
+        await asyncio.sleep(seconds)
+
+
+@app.task
+def work(seconds: float) -> None:
+    """Works in a thread."""
+    with noted():
+        time.sleep(seconds)
+
+
+@app.task
+async def block(seconds: float) -> None:
+    """Holds the loop: a blocking call in a coroutine."""
+    with noted():
+        time.sleep(seconds)  # noqa: ASYNC251 (that is the point)
+
+
+@app.task
+async def seize(seconds: int) -> None:
+    """Holds the GIL in C code, so that no Python of the whole process runs."""
+    with noted():
+        ctypes.PyDLL(None).sleep(seconds)
+
+
+@app.task(max_attempts=3)
+async def poison() -> None:
+    """Kills the process it runs in."""
+    note("start")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(timeout=0.3, max_attempts=3, backoff=SOON)
+async def too_slow() -> None:
+    """Never ends within its timeout."""
+    with noted():
+        await asyncio.sleep(60)
+
+
+@app.task(timeout=0.5, hard_timeout=1, max_attempts=2, backoff=SOON)
+def deaf(seconds: float) -> None:
+    """Looks at nothing, in a thread that can't be stopped."""
+    with noted():
+        time.sleep(seconds)
+
+
+@app.task
+async def stubborn() -> None:
+    """Refuses to be stopped."""
+    note("start")
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            continue

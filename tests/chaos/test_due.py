@@ -1,0 +1,41 @@
+"""DUP-05: many promoters and many jobs due at one instant; each runs once."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+from taskq import commands, connection
+from tests.waiting import wait_until
+
+
+def test_everything_due_at_one_moment(fleet, shop, ledger, look, settings):
+    nodes = [fleet.begin("-w", "2") for _ in range(2)]
+    for node in nodes:
+        node.until_ready()
+    at = datetime.now(UTC) + timedelta(seconds=3)
+    jobs = shop.app.enqueue_many([shop.quick.using(at=at).call() for _ in range(2000)])
+    over = threading.Event()
+
+    def promote():
+        mine = connection.connect(settings)
+        while not over.is_set():
+            connection.run(mine, commands.promote(look.q, limit=100))
+        mine.close()
+
+    promoters = [threading.Thread(target=promote) for _ in range(4)]
+    for promoter in promoters:
+        promoter.start()
+
+    def counts():
+        found = look.run(commands.counts(look.q))
+        look.conserve()
+        assert found.available + found.scheduled + found.running + found.completed == len(jobs)
+        return found
+
+    wait_until(lambda: counts().completed == len(jobs), 30)
+    over.set()
+    for promoter in promoters:
+        promoter.join(10)
+    assert not ledger.more_than_once()
+    assert len(ledger.starts()) == len(jobs)
+    first = min(ledger.starts(), key=lambda each: each.epoch)
+    assert first.epoch >= at.timestamp() * 1000
