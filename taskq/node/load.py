@@ -71,6 +71,8 @@ def places(error: BaseException) -> list[str]:
     if isinstance(error, SyntaxError) and error.filename:
         places.append(_place(error.filename, error.lineno, "", (error.text or "").strip()))
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
+    while frames and not frames[0].filename.startswith(_OURS):  # whoever called us has nothing to do with it
+        del frames[0]
     theirs = [each for each in frames if not each.filename.startswith(_OURS)]
     ours = frames[-1:] if theirs and frames[-1] is not theirs[-1] else []
     shown = [*reversed(theirs[-_FRAMES:]), *ours]

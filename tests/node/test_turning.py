@@ -1,0 +1,47 @@
+"""The worker's loop turns on, whatever code beside the jobs raises."""
+
+import asyncio
+
+import pytest
+
+from taskq.node import turning
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_code_beside_the_jobs_cannot_end_the_loop(kind):
+    async def stray():
+        raise kind
+
+    async def main():
+        task = asyncio.ensure_future(stray())
+        await asyncio.sleep(0.02)
+        assert isinstance(task.exception(), kind)
+        return 7
+
+    assert turning.run(main()) == 7
+
+
+def test_what_is_left_on_the_loop_is_tidied():
+    tidied = []
+
+    async def forever():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            tidied.append(True)
+
+    async def main():
+        main.kept = asyncio.ensure_future(forever())
+        await asyncio.sleep(0)
+        return 0
+
+    assert turning.run(main()) == 0
+    assert tidied == [True]
+
+
+def test_an_error_of_our_own_comes_out():
+    async def main():
+        raise LookupError("ours")
+
+    with pytest.raises(LookupError):
+        turning.run(main())
