@@ -32,6 +32,7 @@ def start(
     *,
     tied: bool = True,
     theirs: bool = False,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
     stdout: int | IO[bytes] | None = None,
     stderr: int | IO[bytes] | None = None,
     environ: Mapping[str, str] | None = None,
@@ -43,6 +44,7 @@ def start(
         tied: whether it is killed when we die. Call it in the main thread then: the tie is to the calling thread.
         theirs: whether it is the user's own program: it shares our terminal, and hears Ctrl-C itself. Ours have a
             session of their own, so that we end them in order.
+        stdin: as for Popen; nothing unless given.
         stdout: as for Popen.
         stderr: as for Popen.
         environ: its environment; ours unless given.
@@ -50,7 +52,7 @@ def start(
     words = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *command] if tied else list(command)
     return subprocess.Popen(
         words,
-        stdin=None if theirs else subprocess.DEVNULL,
+        stdin=None if theirs else stdin,
         stdout=stdout,
         stderr=stderr,
         env=environ,

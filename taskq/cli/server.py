@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -26,8 +27,9 @@ _LOOK_S = 0.5
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=6379, show_default=True, help="On 127.0.0.1; 0 takes a free one."
 )
+@click.option("--leash", is_flag=True, hidden=True, help="End with stdin, unless it said stay first.")
 @server_options
-def server(*, folder: Path | None, port: int) -> None:
+def server(*, folder: Path | None, port: int, leash: bool) -> None:
     """Run a server until Ctrl-C. Its URL is printed on stdout. Without --dir its data ends with it."""
     if "url" in flags().settings:
         raise WrongUsage("this server's URL follows from --port: leave --url out")
@@ -44,6 +46,8 @@ def server(*, folder: Path | None, port: int) -> None:
         if "in use" in str(error):
             refuse(f"port {port} is taken: stop what listens there, or give --port 0 for any free one")
         raise
+    if leash:
+        threading.Thread(target=_hold, args=(end,), name="leash", daemon=True).start()
     with running:
         output.put(running.url)
         kept = f"data in {folder}" if folder else "data is kept nowhere: give --dir to keep it"
@@ -53,3 +57,9 @@ def server(*, folder: Path | None, port: int) -> None:
         if not end.is_set():
             log = (folder or Path()) / "server.log"
             refuse("the server has ended by itself" + (f": see {log}" if folder else ""))
+
+
+def _hold(end: threading.Event) -> None:
+    """Whoever started us may die without a word; a server that it wants to leave behind is told so."""
+    if sys.stdin.readline() != "stay\n":
+        end.set()

@@ -30,10 +30,15 @@ def server(*, keep: bool) -> Iterator[Server]:
             yield Server(embedded.url, None)
         return
     find_binary()  # says in words why there can be no server
-    command = child.taskq("server", "--port", "0")
-    process = child.start(command, tied=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    # Not tied to us, for it is to stay; but on a leash, until it is told so.
+    command = child.taskq("server", "--port", "0", "--leash")
+    pipe = subprocess.PIPE
+    process = child.start(command, tied=False, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
     try:
         yield Server(_first_line(process), process.pid)
+        if process.stdin:
+            process.stdin.write(b"stay\n")
+            process.stdin.close()
     except BaseException:
         child.stop(process, patience_s=5.0)
         raise

@@ -77,6 +77,16 @@ def test_it_loses_nothing_and_says_so(start, folder, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
+@pytest.mark.parametrize("keep", [(), ("--keep",)])
+def test_killed_it_leaves_no_process_behind(start, folder, keep):
+    process = start(str(folder), *keep)
+    family = wait_until(lambda: len(found := children(process.pid)) >= 4 + len(keep) and found, timeout=30)
+    process.kill()
+    process.communicate(timeout=30)
+    wait_until(lambda: all(gone(pid) for pid in family))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("keep", [(), ("--keep",)])
 def test_interrupted_it_leaves_nothing_behind(start, folder, tmp_path, number, keep):
