@@ -99,8 +99,6 @@ class Claimer:
         self._answered = asyncio.Event()
         self._blocked: dict[str, tuple[Source, str]] | None = None
         self._again: asyncio.TimerHandle | None = None
-        self._failures = 0
-        self._not_before = 0.0
 
     @property
     def stopping(self) -> bool:
@@ -143,7 +141,7 @@ class Claimer:
                 await self._look_at_the_wait()
             while any(source.offer is not None for source in self._sources):
                 await self._round()  # a claim in doubt may have given jobs: they must be known to be released
-                await asyncio.sleep(max(0.0, self._not_before - loop.time()))
+                await asyncio.sleep(_LOOK_AGAIN_S)
             while not waiting.done():
                 await self._look_at_the_wait()
                 await asyncio.wait([waiting], timeout=_UNBLOCK_AGAIN_S)
@@ -168,8 +166,6 @@ class Claimer:
     async def _claim(self, source: Source) -> bool:
         """One claim, if one is due. Whether it got all it asked for: then the best queue is asked again first."""
         if self.stopping and source.offer is None:
-            return False
-        if asyncio.get_running_loop().time() < self._not_before:
             return False
         if source.offer is None and self._node_age_ms() > NODE_AGE_MS:
             self._later(_LOOK_AGAIN_S)
@@ -197,7 +193,6 @@ class Claimer:
         except Exception as error:  # noqa: BLE001 (a claimer that ends would leave a worker that does nothing)
             self._failed(source, offer, error)
             return False
-        self._failures = 0
         self._outage.ends()
         got = self._start(source.keys, claim.jobs, sent_ms + self._lease_ms) if claim.jobs else {}
         source.answer(claim, got)
@@ -212,16 +207,20 @@ class Claimer:
         return bool(source.more)
 
     def _failed(self, source: Source, offer: Offer, error: Exception) -> None:
+        now = time.monotonic()
         if isinstance(error, Unavailable):
             self._outage.begins(error)
-        elif not self._failures:
-            log.error("a claim was refused; it is tried again", queue=source.keys.name, error=line_of(error))
-        if source.lost(time.monotonic(), self._lease_ms / 1000):
+            over = source.unanswered(now, self._lease_ms / 1000)
+        else:  # an answer, if no good one: nothing is in doubt, and no slot is kept from the other queues
+            if not source.failures:
+                log.error("a claim was refused; it is tried again", queue=source.keys.name, error=line_of(error))
+            over = source.refused()
+        if over:
             for klass, n in offer.free.items():
                 self.free[klass] += n
-        self._failures += 1
-        delay_s = again_s(self._failures) * random.uniform(0.5, 1)
-        self._not_before = asyncio.get_running_loop().time() + delay_s
+        source.failures += 1
+        delay_s = again_s(source.failures) * random.uniform(0.5, 1)
+        source.not_before = now + delay_s
         self._later(delay_s)
 
     # --- waking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,17 +17,19 @@ class Known:
     Attributes:
         fn: the user's function.
         executor: "async" or "thread": where it runs.
+        plain: calling it gives a coroutine for sure.
         bind: `bind(args, kwargs)` checks that arguments fit; raises BadArguments.
         bare: a call without arguments fits.
         timeout_ms, kill_after_ms: of a job that has none of its own; 0 = none.
         backoff: of a job that has none of its own.
     """
 
-    __slots__ = ("backoff", "bare", "bind", "executor", "fn", "kill_after_ms", "timeout_ms")
+    __slots__ = ("backoff", "bare", "bind", "executor", "fn", "kill_after_ms", "plain", "timeout_ms")
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.fn: Callable[..., Any] = task.fn
         self.executor: str = task.executor
+        self.plain = self.executor == "async" and inspect.iscoroutinefunction(task.fn)
         self.bind = task.bind
         self.bare = _is_bare(task)
         self.timeout_ms: int = task.timeout_ms or 0

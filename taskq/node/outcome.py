@@ -21,7 +21,7 @@ from typing import Any
 
 from taskq import codec
 from taskq.commands import Done, Failure, Release, Snoozed
-from taskq.errors import BadArguments, BadRecord, InvalidPayload, JobTimeout, UnknownTask
+from taskq.errors import BadArguments, BadRecord, InvalidPayload, JobTimeout, TaskQError, UnknownTask
 from taskq.node import failure
 from taskq.node.running import Running, Stop, number
 from taskq.retry import DEFAULT_BACKOFF, Backoff, Discard, Retry, next_state
@@ -83,6 +83,13 @@ def too_late(job: Running, cause: BaseException | None = None, *, worker: str) -
     error = JobTimeout(f"ran longer than its timeout of {job.timeout_ms / 1000:g} s", job_id=job.id)
     error.__cause__ = cause
     return _failed(job, error, worker)
+
+
+def untold(job: Running, *, worker: str) -> Failure:
+    """What is told when telling the outcome has failed."""
+    why = "its outcome could not be told; see the log of its worker"
+    text = failure.to_json(TaskQError(why), at_ms=job.now_ms(), worker=worker)
+    return Failure(job.id, job.epoch, "retry", HAND_BACK_MS, text, why)
 
 
 def _failed(job: Running, error: BaseException, worker: str) -> Ending:

@@ -9,6 +9,7 @@ outcome of its job and never the end of the worker.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -80,14 +81,13 @@ class Pipeline:
             if args or kwargs or not known.bare:
                 known.bind(args, kwargs)
             begin(job)
-            if job.executor == "async" and not self._middleware:
+            if known.plain and not self._middleware:
                 value = await known.fn(*args, **kwargs)
             else:
                 value = await self._around(job, known, args, kwargs)
         except BaseException as error:  # noqa: BLE001 (all that user code raises is the job's outcome)
             job.ended = True
-            ending = outcome.of_error(job, error, worker=self._worker)
-            tell(ending, error)
+            ending = self._of_error(job, error)
         else:
             job.ended = True
             nothing = value is None and job.stop is None
@@ -95,6 +95,16 @@ class Pipeline:
         if job.timer is not None:
             job.timer.cancel()
         self._finish(job, ending)
+
+    def _of_error(self, job: Running, error: BaseException) -> Ending | None:
+        try:
+            ending = outcome.of_error(job, error, worker=self._worker)
+            tell(ending, error)
+        except Exception:  # a fault of ours or of a log handler's: the job must have an end all the same
+            with contextlib.suppress(Exception):
+                log.exception("an outcome could not be told", job_id=job.id)
+            return outcome.untold(job, worker=self._worker)
+        return ending
 
     def _of_value(self, job: Running, value: Any) -> Ending | None:
         if job.stop is Stop.LOST:
@@ -124,9 +134,10 @@ class Pipeline:
     async def _call(self, job: Running, known: Known, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The user's function, where it belongs."""
         if job.executor == "async":
-            return await known.fn(*args, **kwargs)
-        value = await self._threads.run(known.fn, args, kwargs)
-        # A def that returns a coroutine, such as a partial of an async def: its body hasn't run yet.
+            value = known.fn(*args, **kwargs)
+        else:
+            value = await self._threads.run(known.fn, args, kwargs)
+        # A def may return a coroutine too, such as a partial of an async def: its body hasn't run yet.
         return await value if asyncio.iscoroutine(value) else value
 
 

@@ -34,10 +34,12 @@ class Source:
         woken: classes whose marker was taken from the other workers, and for which no claim was sent since.
         more: classes of which the last claim got all that it asked for.
         offer: the claim under way or in doubt.
+        failures: how many claims in a row have failed.
+        not_before: when the next may be tried, after a failure (monotonic s).
         empty: the last claim found nothing, and nothing was due; None while it isn't answered.
     """
 
-    __slots__ = ("empty", "keys", "more", "offer", "request", "wanted", "woken")
+    __slots__ = ("empty", "failures", "keys", "more", "not_before", "offer", "request", "wanted", "woken")
 
     def __init__(self, keys: QueueKeys) -> None:
         self.keys = keys
@@ -46,10 +48,12 @@ class Source:
         self.more: frozenset[str] = frozenset()
         self.offer: Offer | None = None
         self.request = 0
+        self.failures = 0
+        self.not_before = 0.0
         self.empty: bool | None = None
 
     def ask(self, free: Mapping[str, int], slots: Mapping[str, int], room: int, now: float) -> Offer | None:
-        """The claim to send now, or None. Give it `answer` or `lost` later.
+        """The claim to send now, or None. Say `answer`, `unanswered` or `refused` later.
 
         Args:
             free: free slots by class.
@@ -60,6 +64,8 @@ class Source:
         While there is known to be more, a claim takes at most half of the slots: the other half is claimed while the
         first runs, so that neither Redis nor this process waits for the other.
         """
+        if now < self.not_before:
+            return None
         if self.offer is not None:
             return self.offer
         if not self.wanted and not any(free.get(each) for each in self.more):
@@ -82,6 +88,7 @@ class Source:
         if offer is None:
             raise RuntimeError("an answer without a claim")
         self.offer = None
+        self.failures, self.not_before = 0, 0.0
         if len(claim.jobs) >= offer.limit:
             self.more = frozenset(offer.free)
         else:
@@ -91,12 +98,14 @@ class Source:
             self.request = self.request * 2 + 1
             self.wanted = True
 
-    def lost(self, now: float, lease_s: float) -> bool:
-        """The offer wasn't answered. It is kept and sent again; after one lease what it may have got is nobody's, and
+    def unanswered(self, now: float, lease_s: float) -> bool:
+        """Nobody answered the offer: it is sent again as it was. After one lease what it may have got is nobody's, and
         will be reaped: then it is given up, and True is returned.
         """
+        return self.offer is not None and now - self.offer.since >= lease_s and self.refused()
+
+    def refused(self) -> bool:
+        """The offer was answered by an error: it is given up, and True is returned."""
         self.wanted = True
-        if self.offer is None or now - self.offer.since < lease_s:
-            return False
         self.offer = None
         return True

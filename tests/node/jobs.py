@@ -1,5 +1,7 @@
 """Claimed jobs for tests of the worker's parts, made without Redis."""
 
+import inspect
+
 from taskq import codec
 from taskq.commands import Claimed
 from taskq.errors import BadArguments
@@ -17,10 +19,9 @@ class FakeKnown:
         self.kill_after_ms = kill_after_ms
         self.backoff = backoff or Backoff.fixed(7, jitter=False)
         self.bare = False
+        self.plain = executor == "async" and inspect.iscoroutinefunction(fn)
 
     def bind(self, args, kwargs):
-        import inspect
-
         try:
             inspect.signature(self.fn).bind(*args, **kwargs)
         except TypeError as error:

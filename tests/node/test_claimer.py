@@ -42,14 +42,14 @@ def test_a_claim_offers_every_free_slot():
 def test_an_unanswered_claim_is_sent_again_as_it_was():
     source = Source(Q)
     offer = ask(source)
-    assert not source.lost(1.0, lease_s=8)
+    assert not source.unanswered(1.0, lease_s=8)
     assert ask(source, {"async": 1, "thread": 1}) is offer
 
 
 def test_after_a_lease_an_unanswered_claim_is_given_up():
     source = Source(Q)
     ask(source)
-    assert source.lost(8.0, lease_s=8)
+    assert source.unanswered(8.0, lease_s=8)
     assert ask(source).request == 2
 
 
@@ -273,6 +273,14 @@ async def test_a_refused_claim_does_not_end_the_claimer(play, monkeypatch):
     monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
     played = await play(ValueError("a fault of ours"), answer(*jobs(1)))
     await await_until(lambda: played.started)
+
+
+async def test_a_queue_that_cannot_be_read_takes_nothing_from_the_others(play):
+    bad, good = keys.queue("t", "bad"), keys.queue("t", "good")
+    played = await play(ValueError("damaged"), answer(*jobs(2)), queues=(bad, good))
+    await await_until(lambda: played.started)
+    assert [claim[0] for claim in played.redis.claims[:2]] == [bad.prefix, good.prefix]
+    assert played.redis.claims[1][3] == SLOTS
 
 
 async def test_queues_are_asked_best_first(play):

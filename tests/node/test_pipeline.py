@@ -166,6 +166,24 @@ async def test_a_def_that_returns_a_coroutine_is_awaited(way):
     assert codec.decode_value((await way.run(functools.partial(add, 1), "thread")).result) == 2
 
 
+async def test_a_def_that_runs_on_the_loop_may_return_either(way):
+    assert codec.decode_value((await way.run(lambda: 1)).result) == 1
+    assert codec.decode_value((await way.run(functools.partial(add, 1, 2))).result) == 3
+
+
+async def test_a_log_that_fails_costs_no_job_its_end(way, monkeypatch):
+    def broken(*_args):
+        raise OSError("disk full")
+
+    async def boom():
+        raise ValueError
+
+    monkeypatch.setattr("taskq.node.pipeline.tell", broken)
+    ending = await way.run(boom)
+    assert ending.verb == "retry"
+    assert "could not be told" in error_of(ending)["message"]
+
+
 async def test_a_returned_coroutine_fails_without_a_warning(way):
     async def returns_one():
         return add(1)
