@@ -6,6 +6,7 @@ For the guide and for chaos. A `Fleet` ends all its nodes with the test, whateve
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from tests.waiting import wait_until
 
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT")
 ROOT = Path(__file__).parents[1]
 READY_S = 20.0
 
@@ -46,6 +48,16 @@ class Node:
     def text(self) -> str:
         """Its log so far."""
         return self.log.read_text(errors="replace")
+
+    def faults(self) -> list[str]:
+        """Log lines that a traceback follows, but for those about a job that failed: these are ours to explain."""
+        found, last = [], ""
+        for line in self.text().splitlines():
+            if _LOG_LINE.match(line):
+                last = line
+            elif line.startswith("Traceback") and "job failed" not in last and "attempt failed" not in last:
+                found.append(last)
+        return found
 
     def until_ready(self) -> Node:
         """Wait until all its workers claim."""

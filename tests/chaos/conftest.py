@@ -160,4 +160,4 @@ def fleet(server_url: str, namespace: str, tmp_path: Path, look: Look) -> Iterat
     finally:
         fleet.close()
     look.conserve()
-    assert "Traceback" not in fleet.text(), fleet.text()
+    assert [fault for node in fleet.nodes for fault in node.faults()] == [], fleet.text()

@@ -45,4 +45,4 @@ def test_the_server_dies_and_comes_back(fleet, shop, look, own, away_s):
         assert (len(look.ledger.starts(job.id)), len(look.ledger.ends(job.id))) == (1, 1)
         assert look.record(job).attempt == 1
     assert fleet.pids() == before, "a process was restarted"
-    assert node.text().count("Redis is away") <= 3  # once a process
+    assert node.text().count("Redis is away") < 10, "an outage fills the log"

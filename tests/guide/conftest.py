@@ -37,7 +37,7 @@ def node(guide_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield node
         node.terminate()
         assert node.wait() == 0, node.text()
-        assert "Traceback" not in node.text(), node.text()
+        assert node.faults() == [], node.text()
     finally:
         fleet.close()
 
