@@ -48,7 +48,8 @@ local touched = retention.step(now, limit)
 local lanes = redis.call('ZRANGEBYSCORE', keys.empty, '-inf', clock.text(now - EMPTY_MS), 'LIMIT', 0, limit)
 for _, name in ipairs(lanes) do
   redis.call('ZREM', keys.empty, name)
-  if redis.call('XLEN', keys.body(name)) == 0 then
+  -- The mark is as old as the lane's last emptying only while the lane is empty: one that has work is marked anew.
+  if redis.call('EXISTS', keys.front(name)) == 0 and redis.call('XLEN', keys.body(name)) == 0 then
     redis.call('DEL', keys.body(name))
   end
 end

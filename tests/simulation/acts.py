@@ -1,4 +1,4 @@
-"""What can happen in a history: one function each, weighted in the two tables below.
+"""What can happen in a history: one function each, weighted in the table at the end.
 
 What a worker knows is kept here: its table, its claim under way, its unanswered finishes, the markers it took.
 """
@@ -58,10 +58,8 @@ class Worker:
 
 class Act(NamedTuple):
     do: Callable[[Simulation, Draw], None]
+    weight: int
     possible: Callable[[Simulation], Any] = lambda sim: True
-
-    def __repr__(self) -> str:
-        return self.do.__name__
 
 
 def yes(draw: Draw) -> bool:
@@ -74,7 +72,7 @@ def some(draw: Draw, among: Sequence[T], most: int = 99) -> list[T]:
 
 
 def some_ids(sim: Simulation, draw: Draw) -> list[str]:
-    return some(draw, [*sorted(sim.model.jobs) * 3, "default:nobody"][-12:], 3)
+    return some(draw, [*sorted(sim.model.jobs), "default:nobody"], 3)
 
 
 # --- clients
@@ -265,14 +263,14 @@ def renew(sim: Simulation, draw: Draw) -> None:
 
 
 def kill_worker(sim: Simulation, draw: Draw) -> None:
-    worker = draw.choice(sim.workers)
+    worker = draw.choice([worker for worker in sim.workers if worker.table or worker.offer])
     sim.workers.remove(worker)
     sim.dead.append(worker)
 
 
 def bury(sim: Simulation, draw: Draw) -> None:
     """A node buries its dead, or somebody whom it takes for dead; perhaps again, when it wasn't answered."""
-    worker = draw.choice([*sim.dead, *sim.dead, *sim.workers])
+    worker = draw.choice(sim.dead if sim.dead and draw.random() < 0.9 else sim.dead + sim.workers)
     verbs = ["lost", "lost", "refund", "timeout"]
     jobs = [Buried(id, epoch, draw.choice(verbs), 500) for id, (epoch, _) in sorted(worker.table.items())]
     sim.call("bury", worker=worker.id, why="SIGKILL", jobs=jobs)
@@ -321,42 +319,44 @@ def watch(sim: Simulation, draw: Draw) -> None:
         sim.call("reap", lease_ms=LEASE_MS, limit=250)
 
 
-WORKERS, HELD, UNANSWERED = (
-    lambda sim: sim.workers,
-    lambda sim: any(worker.table for worker in sim.workers),
-    lambda sim: any(worker.unanswered for worker in sim.workers),
-)
-LIFE = [
-    *[Act(enqueue)] * 4,
-    *[Act(start, lambda sim: len(sim.workers) < 4)] * 2,
-    *[Act(sleep, WORKERS)] * 2,
-    *[Act(claim, WORKERS)] * 6,
-    *[Act(finish, HELD)] * 8,
-    *[Act(finish_again, UNANSWERED)] * 3,
-    *[Act(renew, HELD)] * 2,
-    Act(reap),
-    Act(promote),
-    Act(expire),
-    Act(prune),
-    *[Act(pass_time)] * 3,
-]
-TROUBLE = [
-    *[Act(enqueue)] * 4,
-    *[Act(claim, WORKERS)] * 8,
-    *[Act(finish, HELD)] * 4,
-    *[Act(send_again, lambda sim: sim.sent)] * 2,
-    *[Act(cancel)] * 3,
-    *[Act(retry)] * 3,
-    Act(wait),
-    Act(pause),
-    *[Act(resume, lambda sim: "paused" in sim.model.meta)] * 8,
-    Act(purge),
-    Act(clear),
-    Act(declare),
-    *[Act(intrude, lambda sim: sim.model.of("running"))] * 3,
-    *[Act(kill_worker, HELD)] * 3,
-    *[Act(bury, lambda sim: sim.dead or sim.workers)] * 3,
-    Act(lose_host, lambda sim: sim.workers or sim.dead),
-    *[Act(fall_silent)] * 2,
-    *[Act(watch)] * 2,
+def _anybody(sim: Simulation) -> Any:
+    return sim.workers
+
+
+def _held(sim: Simulation) -> bool:
+    return any(worker.table for worker in sim.workers)
+
+
+#: What happens, how often, and when it can.
+ACTS = [
+    # every day
+    Act(enqueue, 8),
+    Act(start, 3, lambda sim: len(sim.workers) < 4),
+    Act(sleep, 3, _anybody),
+    Act(claim, 10, _anybody),
+    Act(finish, 20, _held),
+    Act(renew, 3, _held),
+    Act(reap, 1),
+    Act(promote, 1),
+    Act(expire, 1),
+    Act(prune, 1),
+    Act(pass_time, 3),
+    # by hand
+    Act(cancel, 3),
+    Act(retry, 3),
+    Act(wait, 1),
+    Act(pause, 1),
+    Act(resume, 4, lambda sim: "paused" in sim.model.meta),
+    Act(purge, 1),
+    Act(clear, 1),
+    Act(declare, 1),
+    # what goes wrong
+    Act(send_again, 2, lambda sim: sim.sent),
+    Act(finish_again, 4, lambda sim: any(worker.unanswered for worker in sim.workers)),
+    Act(intrude, 4, lambda sim: sim.model.of("running")),
+    Act(kill_worker, 3, lambda sim: any(worker.table or worker.offer for worker in sim.workers)),
+    Act(bury, 3, lambda sim: sim.dead or (sim.workers and sim.turn % 5 == 0)),
+    Act(lose_host, 1, _held),
+    Act(fall_silent, 1),
+    Act(watch, 1),
 ]

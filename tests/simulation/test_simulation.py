@@ -20,11 +20,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from taskq.keys import QueueKeys
 from tests.simulation.machine import Simulation
 
-STEPS = 50
+STEPS = 100
 
 
 def histories(number: int, raw: redis.Redis, run: Any, q: QueueKeys, given: int) -> Counter[str]:
-    """Runs so many histories of 50 steps each, from a seed. Returns how often each operation was called."""
+    """Runs so many histories of 100 steps each, from a seed. Returns how often each operation was called."""
 
     class Seeded(Simulation):
         calls: Counter[str] = Counter()
