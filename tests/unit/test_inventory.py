@@ -1,4 +1,4 @@
-"""The map from the inventory's rows to tests: no row that is asked for is missing, and no test that isn't there is named."""
+"""The map from the inventory's rows to tests: no row asked for is missing, no test is named that isn't there."""
 
 from __future__ import annotations
 
