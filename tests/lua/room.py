@@ -124,7 +124,8 @@ class Room:
         self.add(name, **options)
         (job,) = self.claim(worker)
         assert job.id == f"default:{name}"
-        return job.epoch
+        epoch: int = job.epoch
+        return epoch
 
     def job(self, name: str = "a") -> dict[str, Any] | None:
         """A record, as the dump shows it."""
@@ -140,7 +141,9 @@ class Room:
     # --- looking
 
     def look(self) -> None:
-        """From here on `changed` tells."""
+        """From here on `changed` tells. Everybody is asleep: the markers were taken."""
+        for marker in self.client.scan_iter(self.q.wake("*")):
+            self.client.delete(marker)
         self.changed()
 
     def changed(self) -> dict[str, Any]:

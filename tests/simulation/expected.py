@@ -14,7 +14,8 @@ HINTS = {"timer_at", "timer_worker"}
 def keyspace(model: Model) -> Dump:
     """Every key but events and statistics."""
     found: dict[str, Any] = {
-        f"job:{id}": {"state": job.state} | {field: str(value) for field, value in job.record.items() if (field, value) != ("entry", "")}
+        f"job:{id}": {"state": job.state}
+        | {field: str(value) for field, value in job.record.items() if (field, value) != ("entry", "")}
         for id, job in model.jobs.items()
     }
     for state in ("scheduled", "retryable", "pending", *ENDS):

@@ -62,7 +62,9 @@ class Simulation(RuleBasedStateMachine):
     def step(self, chance: bytes) -> None:
         """Something happens."""
         self.turn += 1
-        draw = random.Random(chance + bytes([self.turn % 256]))  # hypothesis likes to repeat itself; a history shouldn't
+        draw = random.Random(
+            chance + bytes([self.turn % 256])
+        )  # hypothesis likes to repeat itself; a history shouldn't
         possible = [act for act in ACTS if act.possible(self)]
         draw.choices(possible, [act.weight for act in possible])[0].do(self, draw)
 

@@ -133,7 +133,9 @@ class Model:
         return filled
 
     def _retain(self, limit: int) -> int:
-        over = sorted((job.prune_at, id) for id, job in self.jobs.items() if job.state in ENDS and job.prune_at <= self.now)
+        over = sorted(
+            (job.prune_at, id) for id, job in self.jobs.items() if job.state in ENDS and job.prune_at <= self.now
+        )
         for _, id in over[:limit]:
             job = self.jobs[id]
             until = job["finished_at"] + self._keep(job)
@@ -176,7 +178,9 @@ class Model:
         for job in jobs:
             there = self.jobs.get(job.id)
             since = there["created_at"] if there else self.now
-            due, expires = (int(text) + since * text.startswith("+") if text else None for text in (job.due, job.expires))
+            due, expires = (
+                int(text) + since * text.startswith("+") if text else None for text in (job.due, job.expires)
+            )
             due = due if due and due > since else None
             if job.id in new or (there and (there["token"] or "") != job.token):
                 if exists == "raise":
@@ -268,7 +272,9 @@ class Model:
 
     # --- workers
 
-    def claim(self, *, worker: str, request: int, lease_ms: int, limit: int, free: Mapping[str, int]) -> tuple[str, set[Any]]:
+    def claim(
+        self, *, worker: str, request: int, lease_ms: int, limit: int, free: Mapping[str, int]
+    ) -> tuple[str, set[Any]]:
         memory = self.claimed.get(worker, {})
         if "gone" in memory:
             self._pass_on(free)
@@ -286,7 +292,9 @@ class Model:
             return "paused", set()
         left, got, looked = dict(free), set(), 0
         self.wake(self._promote(100, quiet=True)[1] - free.keys())
-        while lanes := [lane for lane in self._lanes if left.get(lane[0], 0) > 0 and len(got) < limit and looked < CALL_MAX]:
+        while lanes := [
+            lane for lane in self._lanes if left.get(lane[0], 0) > 0 and len(got) < limit and looked < CALL_MAX
+        ]:
             lane = max(lanes, key=lambda lane: (lane[1], -list(free).index(lane[0])))
             for job in self.waiting(lane)[: min(limit - len(got), left[lane[0]], CALL_MAX - looked)]:
                 looked += 1
@@ -323,7 +331,9 @@ class Model:
             ended = f"{row.epoch} {verb}"
             if job:
                 job.record["ended"] = ended
-            words.append(act(job, row) if job else "gone" if not record else "ok" if record["ended"] == ended else "lost")
+            words.append(
+                act(job, row) if job else "gone" if not record else "ok" if record["ended"] == ended else "lost"
+            )
         self._flush()
         return words
 
@@ -407,7 +417,11 @@ class Model:
         def act(job: Job, row: Buried) -> str:
             if row.verb == "refund":
                 return self._give_back(job)
-            message = f"worker died: {worker} ({why})" if row.verb == "lost" else f"hard timeout: worker {worker} was replaced"
+            message = (
+                f"worker died: {worker} ({why})"
+                if row.verb == "lost"
+                else f"hard timeout: worker {worker} was replaced"
+            )
             return self._lost(job, message, "JobCrashed" if row.verb == "lost" else "JobTimeout", row.delay_ms)
 
         states = self._answers("bury", worker, rows, act)
@@ -422,7 +436,9 @@ class Model:
             return self._failed(job, True, delay_ms, message)
         last = job["on_lease_lost"] == "fail" or job["attempt"] >= job.number("max_attempts", 3)
         if last or job["cancel"]:
-            return self._move(job, "cancelled" if job["cancel"] else "failed", reason=WAS_CANCELLED if job["cancel"] else message)
+            return self._move(
+                job, "cancelled" if job["cancel"] else "failed", reason=WAS_CANCELLED if job["cancel"] else message
+            )
         return self._move(job, "available", restore=True)
 
     def reap(self, *, lease_ms: int, limit: int) -> tuple[list[tuple[str, str]], int]:
