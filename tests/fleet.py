@@ -21,10 +21,11 @@ READY_S = 20.0
 
 
 class Node:
-    """One node: its process, its workers' pids, its log."""
+    """One node: its process, its workers' pids, its log; `told`: it was asked to end."""
 
     def __init__(self, app: str, *flags: str, folder: Path, environment: Mapping[str, str], log: Path) -> None:
         self.log = log
+        self.told = False
         self.expected = int(flags[flags.index("-w") + 1]) if "-w" in flags else 1
         with log.open("wb") as file:
             self.process = subprocess.Popen(
@@ -74,6 +75,7 @@ class Node:
 
     def signal(self, number: int) -> None:
         """Signal the node alone."""
+        self.told = True
         os.kill(self.pid, number)
 
     def terminate(self) -> None:

@@ -79,7 +79,7 @@ def test_the_script_cache_is_emptied_under_load(fleet, shop, ledger, raw, look):
     flusher = threading.Thread(target=flush)
     flusher.start()
     jobs = []
-    for _ in range(20):
+    for _ in range(10):
         jobs += [shop.quick.enqueue() for _ in range(25)]
         jobs += shop.app.enqueue_many([shop.quick.using(delay=0.3).call() for _ in range(25)])
     look.until(jobs, "completed", 20)

@@ -74,8 +74,14 @@ def test_every_worker_killed_and_new_ones_started(fleet, shop, ledger, look):
     assert {job.id for job in jobs if look.record(job).attempt == 2} >= cut
 
 
-@pytest.mark.parametrize("queues", ["default", "other,default"])
-@pytest.mark.parametrize("rounds", [2, pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize(
+    "rounds, queues",
+    [
+        (2, "other,default"),
+        pytest.param(50, "default", marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+        pytest.param(50, "other,default", marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+    ],
+)
 def test_sigterm_at_any_moment_of_a_claim_leaves_no_orphan(fleet, shop, look, rounds, queues):
     """LOST-03 and LOST-13: a clean stop never leaves a job to the end of its lease."""
     for _ in range(rounds):
