@@ -15,8 +15,8 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   state      word    one of the eight
---   offset     count   skip so many
---   limit      count   at most so many jobs
+--   offset     count   skip so many; of a lane the first 5,000 can be shown
+--   limit      count   at most so many jobs, 1,000 at most
 -- REPLY
 --   {total, id, {field, value, ...}, ...}
 
@@ -31,7 +31,13 @@ keys.bind(
 )
 local arg = args.bind('now', 'state', 'offset', 'limit')
 
-local offset, limit = tonumber(arg.offset), tonumber(arg.limit)
+local offset = args.number(arg.offset, 'offset', 0)
+local limit = args.number(arg.limit, 'limit', 0, 1000)
+local STATES = {
+  pending = true, scheduled = true, available = true, running = true, retryable = true, completed = true,
+  failed = true, cancelled = true,
+}
+args.word(arg.state, STATES, 'state')
 local ids, total = {}, 0
 
 if arg.state == 'available' then

@@ -181,11 +181,16 @@ function lane.each(visit)
   end
 end
 
--- Some ids of a lane, in order. A stream has no offset: `skip` is read over, which callers bound.
+-- Some ids of a lane, in order. A stream has no offset: `skip` is read over, so it has a bound.
+local SKIP_MAX = 5000
+
 function lane.page(here, skip, count)
   local ids = redis.call('ZRANGE', here.front, skip, skip + count - 1)
   if #ids < count then
     local over = math.max(0, skip - redis.call('ZCARD', here.front))
+    if over > SKIP_MAX then
+      error('offset cannot be so deep: of a lane the first ' .. SKIP_MAX .. ' jobs can be shown', 0)
+    end
     local entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', over + count - #ids)
     for i = over + 1, #entries do
       ids[#ids + 1] = entries[i][2][2]
