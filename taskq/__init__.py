@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from taskq.errors import LockLost as LockLost
     from taskq.errors import NodeNotFound as NodeNotFound
     from taskq.errors import NotInJob as NotInJob
+    from taskq.errors import NotReplicated as NotReplicated
     from taskq.errors import PayloadTooLarge as PayloadTooLarge
     from taskq.errors import QueueNotFound as QueueNotFound
     from taskq.errors import ResultExpired as ResultExpired
@@ -93,6 +94,7 @@ __all__ = [
     "LockLost",
     "NodeNotFound",
     "NotInJob",
+    "NotReplicated",
     "Options",
     "PayloadTooLarge",
     "Queue",

@@ -54,7 +54,7 @@ class TaskQ:
         deadline: the longest a call to the server takes before it raises Unavailable; default 5 s.
         max_payload: the largest arguments or result; default 1 MiB.
         unknown_grace: how long a job waits for a worker that knows its task; default 1 h.
-        wait_replicas: how many replicas must have an enqueue before it returns; 0, other numbers come later.
+        wait_replicas: how many replicas must have an enqueue before it returns (else NotReplicated); default 0.
 
     Raises:
         ValueError: a value that breaks its rule.
@@ -151,10 +151,7 @@ class TaskQ:
                 "the app is in use, and its settings stay as they are: configure it before its first use"
             )
         flags = self._flags if flags is None else flags
-        settings = resolve(**arguments, flags=flags)
-        if settings.wait_replicas:
-            raise NotImplementedError("wait_replicas= isn't here yet: this version would ignore it, so it refuses it")
-        self.settings: Settings = settings
+        self.settings: Settings = resolve(**arguments, flags=flags)
         self._arguments, self._flags = arguments, flags
 
     def freeze(self) -> None:

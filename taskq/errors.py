@@ -200,6 +200,18 @@ class Unavailable(TaskQError, ConnectionError):
     """Redis did not answer within the deadline; check the URL and that the server runs."""
 
 
+class NotReplicated(Unavailable):
+    """The jobs were added, but too few replicas had them by the deadline; a failover now might lose them.
+
+    Attributes:
+        job_ids: the jobs. They are there, and run like any others.
+    """
+
+    def __init__(self, *args: object, job_ids: Sequence[str] = ()) -> None:
+        super().__init__(*args)
+        self.job_ids = list(job_ids)
+
+
 class ServerFull(TaskQError):
     """Redis has reached its `maxmemory`: nothing was enqueued; free memory or raise the limit."""
 

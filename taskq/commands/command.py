@@ -21,17 +21,21 @@ Arg = bytes | str | int
 
 @dataclass(frozen=True, slots=True)
 class Command(Generic[T]):
-    """A call of one script. `read` turns the server's reply into the operation's answer, or raises its error."""
+    """A call of one script. `read` turns the server's reply into the operation's answer, or raises its error.
+
+    `durable` names the jobs whose records replicas must have before the call counts as answered (`wait_replicas`).
+    """
 
     script: scripts.Script
     keys: tuple[str, ...]
     args: list[Arg]
     read: Callable[[Any], T]
+    durable: tuple[str, ...] = ()
 
     def then(self, change: Callable[[T], U]) -> Command[U]:
         """The same call, its answer changed further."""
         read = self.read
-        return Command(self.script, self.keys, self.args, lambda reply: change(read(reply)))
+        return Command(self.script, self.keys, self.args, lambda reply: change(read(reply)), self.durable)
 
 
 def build(
@@ -40,6 +44,8 @@ def build(
     read: Callable[[Any], T],
     named: Mapping[str, Arg | None],
     rest: Iterable[Arg] = (),
+    *,
+    durable: tuple[str, ...] = (),
 ) -> Command[T]:
     """A command for the script `name` on the keys `q`.
 
@@ -49,6 +55,7 @@ def build(
         read: the reader.
         named: the leading arguments by name; None stands for '' (as for `now`: the server's clock).
         rest: the repeated part, flat.
+        durable: the jobs whose records replicas must have.
 
     Raises:
         KeyError: an argument of the header is missing in `named`.
@@ -56,7 +63,7 @@ def build(
     script = scripts.load(name)
     args: list[Arg] = ["" if (value := named[each]) is None else value for each in script.args]
     args.extend(rest)
-    return Command(script, q.listed(script.keys), args, read)
+    return Command(script, q.listed(script.keys), args, read, durable)
 
 
 def text(value: object) -> str:

@@ -59,7 +59,8 @@ def enqueue(
         rest += (job.id, job.token, job.task, job.executor, job.priority, job.due, job.expires, len(job.fields))
         for pair in job.fields.items():
             rest += pair
-    return build("enqueue", q, _read, {"now": now, "exists": exists}, rest)
+    durable = tuple([job.id for job in jobs])
+    return build("enqueue", q, _read, {"now": now, "exists": exists}, rest, durable=durable)
 
 
 def _read(reply: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The async face: one set of connections an event loop, cancelled calls close theirs.
+"""The async face: one set of connections an event loop, and in a cluster one a node; cancelled calls close theirs.
 
 A connection whose call was cancelled after sending has a reply on its way; if it went back, the next caller would get
 somebody else's answer.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,11 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hiredis import pack_command
 
 from taskq.commands.command import Command
+from taskq.connection.cluster import LEARN_S, REDIRECTS_MAX, Place, Route, Shards
 from taskq.connection.dial import AsyncDial
+from taskq.connection.durable import Wanted, missing
+from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait
 from taskq.connection.listen import Channel, Listener
 from taskq.connection.patience import Patience
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated
-from taskq.errors import Unavailable
+from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated, unreachable
+from taskq.errors import NotReplicated, Unavailable
 from taskq.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,23 +31,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Connections a loop holds for calls at most; further calls wait their turn within their deadline.
-CONNECTIONS_MAX = 32
 #: How much longer than a blocking command its answer may take.
 _BLOCK_MARGIN_S = 3.0
-
-
-class _Lines:
-    """The connections of one event loop."""
-
-    def __init__(self, dial: AsyncDial) -> None:
-        self.pid = os.getpid()
-        self.idle: deque[Connection] = deque()
-        self.places = asyncio.Semaphore(CONNECTIONS_MAX)
-        self.listener = Listener(dial)
-        self.blocked: Connection | None = None
-        self.blocked_id: int | None = None
-        self.cluster: Any = None
+#: Where a replica may have taken over meanwhile, a wait is short: it is noticed that the one we wait at fell silent.
+_BLOCK_MAX_S, _BLOCK_MAX_MARGIN_S = 2.0, 1.5
+_ON_THE_MOVE_S = 0.25
 
 
 class AsyncServer:
@@ -54,27 +44,33 @@ class AsyncServer:
     def __init__(self, settings: Settings, *, role: str = "client") -> None:
         self.settings = settings
         self._dial = AsyncDial(settings, role)
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = weakref.WeakKeyDictionary()
+        address = self._dial.address
+        self._shards = Shards(address.hosts) if address.kind == "cluster" else None
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lines] = weakref.WeakKeyDictionary()
 
     @property
     def where(self) -> str:
         """The server as messages name it; no password."""
         return self._dial.where
 
+    def away(self, key: str) -> object:
+        """What serves this key, if the last we heard of it is that it doesn't answer; else None. Known in clusters."""
+        return self._shards.away(key) if self._shards is not None else None
+
     async def run(self, command: Command[T], *, deadline_s: float | None = None) -> T:
         """See `taskq.connection.run`."""
-        return command.read(await self._persist(lambda: self._call(command), deadline_s))
+        return command.read(await self._persist(lambda patience: self._call(command, patience), deadline_s))
 
     async def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float | None = None) -> list[T]:
         """See `taskq.connection.run_many`."""
         replies: list[Any] = [None] * len(commands)
         open_: list[int] = list(range(len(commands)))
 
-        async def step() -> None:
-            nonlocal open_
-            open_ = await self._exchange(commands, open_, replies)
+        async def step(patience: Patience) -> None:
+            if len(open_) > 1:
+                await self._exchange(commands, open_, replies, patience)
             for index in list(open_):  # what a pipeline could not answer is asked again, each by itself
-                replies[index] = await self._call(commands[index])
+                replies[index] = await self._call(commands[index], patience)
                 open_.remove(index)
 
         await self._persist(step, deadline_s)
@@ -86,44 +82,55 @@ class AsyncServer:
         Raises:
             Unavailable: it does not, within the deadline.
         """
-        return bool(await self._persist(lambda: self._send("PING"), deadline_s) == b"PONG")
+        return bool(await self._persist(lambda _: self._send(None, ("PING",)), deadline_s) == b"PONG")
 
     async def block(self, keys: Sequence[str], timeout_s: float) -> str | None:
         """Waits for a marker on one of the keys and takes it; None if none came in time or `unblock` was called.
 
-        Runs on a connection of its own, one call at a time. In a cluster all keys must be of one queue.
+        Runs on a connection of its own, one call at a time. In a cluster all keys must be of one queue, and each queue
+        may be waited for beside the others.
 
         Raises:
             Unavailable: the connection broke.
         """
-        lines = self._lines()
+        wait = self._lines().waits[self._group(keys[0])]
+        margin_s = _BLOCK_MARGIN_S
+        if self._dial.address.kind != "single":
+            timeout_s, margin_s = min(timeout_s, _BLOCK_MAX_S), _BLOCK_MAX_MARGIN_S
         try:
-            async with asyncio.timeout(timeout_s + _BLOCK_MARGIN_S):
-                if self._dial.address.kind == "cluster":
-                    reply = await self._shards(lines).block(keys, timeout_s)
-                else:
-                    connection = await self._blocking(lines)
-                    await connection.send_command("BZPOPMIN", *keys, timeout_s)
-                    reply = await connection.read_response()
+            async with asyncio.timeout(timeout_s + margin_s):
+                reply = await self._pop(wait, keys, timeout_s)
         except BaseException as error:
-            if lines.blocked is not None:
-                await lines.blocked.disconnect(nowait=True)
-                lines.blocked = lines.blocked_id = None
+            await wait.close()
             if isinstance(error, Exception):
+                await self._doubt(wait.place, error)
                 raise translated(error, self.where) from error
             raise
         return reply[0].decode() if reply else None
 
-    async def unblock(self) -> None:
-        """Lets a `block` that is under way return at once. Without one it does nothing."""
-        lines = self._lines()
-        if lines.blocked_id is not None:
-            await self._persist(lambda: self._send("CLIENT", "UNBLOCK", lines.blocked_id, "TIMEOUT"), None)
+    async def unblock(self, key: str = "") -> None:
+        """Lets a `block` that is under way return at once; in a cluster the one for the queue of this key. Without one
+        it does nothing.
+        """
+        wait = self._lines().waits[self._group(key)]
+        if wait.connection is not None:
+            words = ("CLIENT", "UNBLOCK", wait.id, "TIMEOUT")
+            await self._persist(lambda _: self._at(Route(wait.place), words), None)
 
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncIterator[Channel]:
-        """Hears what is published on a channel from the moment this is entered. All channels share a connection."""
-        async with self._lines().listener.channel(channel) as heard:
+        """Hears what is published on a channel from the moment this is entered. All channels share a connection; in a
+        cluster those of one node, so that what happens there depends on no other.
+        """
+        try:
+            at = (await self._route(channel)).place
+        except failures():
+            at = None  # any node will do, if it can be reached: what is published is heard everywhere
+        listeners = self._lines().listeners
+        listener = listeners.get(at)
+        if listener is None:
+            listener = listeners[at] = Listener(self._dial, at)
+        async with listener.channel(channel) as heard:
             yield heard
 
     async def aclose(self) -> None:
@@ -131,64 +138,118 @@ class AsyncServer:
         lines = self._loops.pop(asyncio.get_running_loop(), None)
         if lines is None or lines.pid != os.getpid():
             return
-        await lines.listener.aclose()
-        if lines.cluster is not None:
-            await lines.cluster.aclose()
-        for connection in (*lines.idle, lines.blocked):
-            if connection is not None:
-                await connection.disconnect()
+        await lines.aclose()
 
-    def _lines(self) -> _Lines:
+    def _lines(self) -> Lines:
         loop = asyncio.get_running_loop()
         lines = self._loops.get(loop)
         if lines is None or lines.pid != os.getpid():
-            lines = self._loops[loop] = _Lines(self._dial)
+            lines = self._loops[loop] = Lines()
         return lines
 
-    async def _persist(self, attempt: Callable[[], Awaitable[Any]], deadline_s: float | None) -> Any:
+    async def _persist(self, attempt: Callable[[Patience], Awaitable[Any]], deadline_s: float | None) -> Any:
         """Tries until it works, the error won't pass, or the deadline is over."""
         patience = Patience(self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s)
         while True:
             try:
-                return await attempt()
+                return await attempt(patience)
             except failures() as error:
                 pause_s = patience.pause_s() if passing(error) else None
                 if pause_s is None:
+                    if isinstance(error, NotReplicated):
+                        raise
                     raise translated(error, self.where) from error
                 if moved_primary(error):
-                    await self._drop_idle()
+                    await self._lines().drop_idle(None)
                 await asyncio.sleep(pause_s)
 
-    async def _drop_idle(self) -> None:
-        idle = self._lines().idle
-        while idle:
-            await idle.pop().disconnect(nowait=True)
+    async def _doubt(self, place: Place | None, error: Exception) -> None:
+        """A connection to this node failed: others to it that lie idle are not better, and it may have moved."""
+        if unreachable(error):
+            await self._lines().drop_idle(place)
+            if self._shards is not None and place is not None:
+                self._shards.fell_silent(place)
 
-    async def _call(self, command: Command[Any]) -> Any:
-        script = command.script
+    async def _call(self, command: Command[Any], patience: Patience) -> Any:
+        script, wanted = command.script, None
+        if command.durable and self.settings.wait_replicas:
+            wanted = Wanted(self.settings.wait_replicas, patience)
+        rest = (len(command.keys), *command.keys, *command.args)
+        key = command.keys[0]
         try:
-            return await self._send("EVALSHA", script.sha, len(command.keys), *command.keys, *command.args)
+            reply = await self._send(key, ("EVALSHA", script.sha, *rest), wanted)
         except Exception as error:
             if not lost_script(error):
                 raise
-        return await self._send("EVAL", script.source, len(command.keys), *command.keys, *command.args)
+            reply = await self._send(key, ("EVAL", script.source, *rest), wanted)
+        if wanted is not None and wanted.missing:
+            raise missing([command], wanted)
+        return reply
 
-    async def _send(self, *words: Any) -> Any:
-        if self._dial.address.kind == "cluster":
-            return await self._shards(self._lines()).execute(*words)
-        async with self._line() as connection:
+    async def _send(self, key: str | None, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+        """One command, to the node that serves the key (None: to any), wherever that is now."""
+        if self._shards is None:
+            return await self._at(_HERE, words, wanted)
+        route = await self._route(key)
+        for _ in range(REDIRECTS_MAX):
+            try:
+                return await self._at(route, words, wanted)
+            except Exception as error:
+                further = self._shards.follow(error, route.place)
+                if further is None:
+                    raise
+                route = further
+        return await self._at(route, words, wanted)
+
+    async def _at(self, route: Route, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+        async with self._line(route.place) as connection:
             # hiredis packs six times faster than the library, whose async face doesn't use it: 3 µs a job of a batch.
-            await connection.send_packed_command(pack_command(words))
-            return await connection.read_response()
+            await connection.send_packed_command(ASKING + pack_command(words) if route.asking else pack_command(words))
+            if route.asking:
+                await connection.read_response()
+            reply = await connection.read_response()
+            if wanted is not None:
+                await self._until_replicated(connection, wanted)
+            return reply
 
-    async def _exchange(self, commands: Sequence[Command[Any]], asked: list[int], replies: list[Any]) -> list[int]:
-        """Sends the asked ones together; returns those that need another try."""
+    async def _until_replicated(self, connection: Connection, wanted: Wanted) -> None:
+        await connection.send_packed_command(pack_command(wanted.words(self._dial.timeout_s)))
+        wanted.acknowledged = await connection.read_response()
+
+    async def _exchange(
+        self, commands: Sequence[Command[Any]], open_: list[int], replies: list[Any], patience: Patience
+    ) -> None:
+        """Sends the open ones together, to each node its own, and strikes out what was answered."""
+        by_place: dict[Place | None, list[int]] = {}
+        for index in open_:
+            route = _HERE if self._shards is None else await self._route(commands[index].keys[0])
+            by_place.setdefault(route.place, []).append(index)
+        pipelines = [self._pipeline(place, commands, asked, replies, patience) for place, asked in by_place.items()]
+        if len(pipelines) == 1:
+            answers: list[list[int] | BaseException] = [await pipelines[0]]
+        else:
+            answers = await asyncio.gather(*pipelines, return_exceptions=True)
+        answered = {index for answer in answers if not isinstance(answer, BaseException) for index in answer}
+        open_[:] = [index for index in open_ if index not in answered]
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _pipeline(
+        self,
+        place: Place | None,
+        commands: Sequence[Command[Any]],
+        asked: list[int],
+        replies: list[Any],
+        patience: Patience,
+    ) -> list[int]:
+        """Sends the asked ones to one node; gives those that were answered."""
         import redis.exceptions as redis_errors
 
-        if self._dial.address.kind == "cluster" or len(asked) == 1:
-            return asked
-        again: list[int] = []
-        async with self._line() as connection:
+        wanted, answered = None, []
+        if self.settings.wait_replicas and any(commands[index].durable for index in asked):
+            wanted = Wanted(self.settings.wait_replicas, patience)
+        async with self._line(place) as connection:
             words: list[Any] = [
                 ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
                 for each in (commands[index] for index in asked)
@@ -197,55 +258,107 @@ class AsyncServer:
             for index in asked:
                 try:
                     replies[index] = await connection.read_response()
+                    answered.append(index)
                 except redis_errors.ResponseError:
-                    again.append(index)
-        return again
+                    pass  # asked again by itself, which follows what the error says
+            if wanted is not None and answered:
+                await self._until_replicated(connection, wanted)
+        if wanted is not None and wanted.missing and answered:
+            raise missing([commands[index] for index in answered], wanted)
+        return answered
 
     @asynccontextmanager
-    async def _line(self) -> AsyncIterator[Connection]:
+    async def _line(self, place: Place | None) -> AsyncIterator[Connection]:
         """A connection for one exchange; kept afterwards only if nothing can still arrive on it."""
         import redis.exceptions as redis_errors
 
         lines = self._lines()
+        turns = lines.turns[place]
         try:
             async with asyncio.timeout(self._dial.timeout_s):
-                await lines.places.acquire()
+                await turns.acquire()
         except TimeoutError:
             raise Unavailable(
                 f"{CONNECTIONS_MAX} calls to {self.where} are under way and none ended within {self._dial.timeout_s} s"
             ) from None
+        connection: Connection | None = None
         try:
-            connection = lines.idle.pop() if lines.idle else await self._dial.open()
-            try:
-                # The library would bound each write by asyncio.wait_for, which before Python 3.12 swallows a cancel
-                # that comes as the write ends (measured: every tenth one): a waiter that nobody could stop.
-                async with asyncio.timeout(self._dial.timeout_s):
-                    yield connection
-            except redis_errors.ResponseError as error:
-                if moved_primary(error):
-                    await connection.disconnect(nowait=True)
-                else:
-                    lines.idle.append(connection)
-                raise
-            except BaseException:
+            # The library would bound each write by asyncio.wait_for, which before Python 3.12 swallows a cancel
+            # that comes as the write ends (measured: every tenth one): a waiter that nobody could stop.
+            async with asyncio.timeout(self._dial.timeout_s):
+                connection = lines.idle[place].pop() if lines.idle[place] else await self._dial.open(place)
+                yield connection
+        except redis_errors.ResponseError as error:
+            if connection is not None and moved_primary(error):
                 await connection.disconnect(nowait=True)
-                raise
-            lines.idle.append(connection)
+            elif connection is not None:
+                lines.idle[place].append(connection)
+            raise
+        except BaseException as error:
+            if connection is not None:
+                await connection.disconnect(nowait=True)
+            if isinstance(error, Exception):
+                await self._doubt(place, error)
+            raise
+        else:
+            lines.idle[place].append(connection)
+            if self._shards is not None and place is not None:
+                self._shards.answered(place)
         finally:
-            lines.places.release()
+            turns.release()
 
-    async def _blocking(self, lines: _Lines) -> Connection:
-        if lines.blocked is None:
-            connection = await self._dial.open(blocking=True)
-            lines.blocked = connection
-            await connection.connect()
-            await connection.send_command("CLIENT", "ID")
-            lines.blocked_id = await connection.read_response()
-        return lines.blocked
+    async def _pop(self, wait: Wait, keys: Sequence[str], timeout_s: float) -> Any:
+        import redis.exceptions as redis_errors
 
-    def _shards(self, lines: _Lines) -> Any:
-        from taskq.connection.cluster import AsyncCluster
+        for _ in range(REDIRECTS_MAX):
+            if wait.connection is None:
+                connection = await wait.open(self._dial, (await self._route(keys[0])).place)
+            else:
+                connection = wait.connection
+            try:
+                await connection.send_command("BZPOPMIN", *keys, timeout_s)
+                return await connection.read_response()
+            except (redis_errors.AskError, redis_errors.TryAgainError) as error:  # also MovedError
+                further = self._shards.follow(error, wait.place) if self._shards is not None else None
+                if further is None or further.asking:  # the queue stands still while its slot moves
+                    await asyncio.sleep(_ON_THE_MOVE_S)
+                    return None
+                await wait.close()
+        return None
 
-        if lines.cluster is None:
-            lines.cluster = AsyncCluster(self._dial)
-        return lines.cluster
+    def _group(self, key: str) -> str:
+        """What is waited for on one connection: in a cluster a queue, by the hash tag of its keys."""
+        return "" if self._shards is None else key.partition("}")[0]
+
+    # --- where, in a cluster
+
+    async def _route(self, key: str | None) -> Route:
+        """The node to call for a key, or any for None."""
+        shards = self._shards
+        if shards is None:
+            return _HERE
+        if shards.stale:
+            await self._learn(shards)
+        place = shards.owner(key) if key is not None else shards.to_ask()[0]
+        if place is None:
+            raise ConnectionError("no node of the cluster serves the queue's slot")
+        return Route(place)
+
+    async def _learn(self, shards: Shards) -> None:
+        """Asks the nodes who serves what, until one answers. If none does, what was known before must do."""
+        async with self._lines().learning:
+            for place in shards.to_ask() if shards.stale else ():
+                try:
+                    async with asyncio.timeout(LEARN_S):
+                        reply = await self._at(Route(place), ("CLUSTER", "SLOTS"))
+                except failures() as error:
+                    if not passing(error):
+                        raise
+                    shards.fell_silent(place)
+                else:
+                    shards.learn(reply, place)
+                    return
+
+
+_HERE = Route(None)
+ASKING = pack_command(("ASKING",))

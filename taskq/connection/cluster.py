@@ -1,72 +1,120 @@
-"""Redis Cluster: the library knows which shard holds a slot and follows a slot that moves; we pass it whole calls.
+"""What is known of a Redis Cluster: which node serves which slot, and whom to ask when that is in doubt. No I/O.
 
-A marker can be waited for on one shard at a time, so `block` takes the keys of one queue.
+The library has a client for clusters; it isn't used. Its calls are bound by its own timeouts and retries, a cancelled
+one leaves its answer for the next caller, and a node that is away holds up calls to the others. What is left for us is
+little: a slot is 14 bits of a checksum, and a server that doesn't serve it says who does.
 """
 
 from __future__ import annotations
 
-import asyncio
+import random
+import time
+from binascii import crc_hqx
+from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from taskq.connection.dial import AsyncDial, Dial, SyncDial
+from taskq.connection.translate import unreachable
 
-if TYPE_CHECKING:
-    import redis
-    import redis.asyncio as redis_asyncio
+#: A node of a cluster; None stands for the one server there is, or the primary that sentinels name.
+Place = tuple[str, int]
 
-_NOT_FOR_CLUSTERS = ("db", "host", "port", "retry", "lib_name", "lib_version", "driver_info")
-
-
-def _options(dial: Dial, read_timeout_s: float) -> dict[str, Any]:
-    options = dial.options(read_timeout_s=read_timeout_s, host="", port=0)
-    for name in _NOT_FOR_CLUSTERS:
-        options.pop(name)
-    return options | {"ssl": dial.address.tls} if dial.address.tls else options
+SLOTS = 16_384
+#: How often one call is sent on; a cluster that has come to rest needs one or two.
+REDIRECTS_MAX = 5
+#: How long one node may take to say who serves what.
+LEARN_S = 1.0
+_NOWHERE = ("", "?")  # what a node says that doesn't know its own address: the one it was asked at
 
 
-class SyncCluster:
-    """Whole calls on the right shard."""
+class Route(NamedTuple):
+    """Where to send a call. `asking`: the slot is still on its way there, and the node must be told that we know."""
 
-    def __init__(self, dial: SyncDial) -> None:
-        from redis.cluster import ClusterNode, RedisCluster
-
-        nodes = [ClusterNode(host, port) for host, port in dial.address.hosts]
-        self._client: redis.RedisCluster = RedisCluster(startup_nodes=nodes, **_options(dial, dial.timeout_s))
-
-    def execute(self, *words: Any) -> Any:
-        """Sends one command; a script goes where its keys are."""
-        return self._client.execute_command(*words)
+    place: Place | None
+    asking: bool = False
 
 
-class AsyncCluster:
-    """Whole calls on the right shard, and markers to wait for."""
+@lru_cache(maxsize=4096)
+def slot_of(key: str) -> int:
+    """The slot of a key: of its hash tag, if it has one."""
+    _, opened, rest = key.partition("{")
+    tag, closed, _ = rest.partition("}")
+    return crc_hqx((tag if opened and closed and tag else key).encode(), 0) % SLOTS
 
-    def __init__(self, dial: AsyncDial) -> None:
-        self._dial = dial
-        self._client = self._connect()
-        self._blocking: redis_asyncio.RedisCluster | None = None
 
-    def _connect(self) -> redis_asyncio.RedisCluster:
-        from redis.asyncio.cluster import ClusterNode, RedisCluster
+class Shards:
+    """One client's view of a cluster, for all its loops and threads: what is changed is replaced whole.
 
-        nodes = [ClusterNode(host, port) for host, port in self._dial.address.hosts]
-        options = _options(self._dial, self._dial.timeout_s) | {"socket_timeout": None}  # why: see `aio`
-        return RedisCluster(startup_nodes=nodes, **options)
+    Attributes:
+        stale: the view may be wrong: a node fell silent, or nobody was asked yet.
+    """
 
-    async def execute(self, *words: Any) -> Any:
-        """Sends one command; a script goes where its keys are."""
-        async with asyncio.timeout(self._dial.timeout_s):
-            return await self._client.execute_command(*words)
+    def __init__(self, seeds: Sequence[Place]) -> None:
+        self.stale = True
+        self._seeds = tuple(seeds)
+        self._starts: list[int] = []
+        self._ranges: list[tuple[int, Place]] = []  # last slot, node
+        self._moved: dict[int, Place] = {}
+        self._silent: dict[Place, float] = {}
 
-    async def block(self, keys: Sequence[str], timeout_s: float) -> Any:
-        """BZPOPMIN on the shard of these keys; the caller bounds it."""
-        if self._blocking is None:
-            self._blocking = self._connect()
-        return await self._blocking.execute_command("BZPOPMIN", *keys, timeout_s)
+    def owner(self, key: str) -> Place | None:
+        """The node that serves a key; None if none is known to."""
+        slot = slot_of(key)
+        moved = self._moved.get(slot)
+        if moved is not None:
+            return moved
+        starts, ranges = self._starts, self._ranges
+        at = bisect_right(starts, slot) - 1
+        return ranges[at][1] if at >= 0 and at < len(ranges) and slot <= ranges[at][0] else None
 
-    async def aclose(self) -> None:
-        """Closes every connection."""
-        await self._client.aclose()
-        if self._blocking is not None:
-            await self._blocking.aclose()
+    def to_ask(self) -> list[Place]:
+        """Whom to ask for the slots: every node that was ever named, those last that did not answer of late."""
+        known = [*dict.fromkeys([*(place for _, place in self._ranges), *self._moved.values(), *self._seeds])]
+        random.shuffle(known)
+        return sorted(known, key=lambda place: self._silent.get(place, 0.0))
+
+    def learn(self, reply: Sequence[Any], asked: Place) -> None:
+        """Takes in the answer to CLUSTER SLOTS: [first, last, [host, port, ...], replicas ...] for each range."""
+        rows = sorted((row[0], row[1], _place(row[2][0], row[2][1], asked)) for row in reply)
+        self._ranges = [(last, place) for _, last, place in rows]
+        self._starts = [first for first, _, _ in rows]
+        self._moved = {}
+        self.stale = False
+
+    def follow(self, error: BaseException, at: Place | None) -> Route | None:
+        """Where a call goes on that was answered by this error; None if nobody said. Notes what the error tells."""
+        import redis.exceptions as redis_errors
+
+        if at is None:
+            return None
+        if isinstance(error, redis_errors.MovedError):
+            to = _place(error.host, error.port, at)
+            self._moved[error.slot_id] = to
+            return Route(to)
+        if isinstance(error, redis_errors.AskError):
+            return Route(_place(error.host, error.port, at), asking=True)
+        if unreachable(error):
+            self.fell_silent(at)
+        elif isinstance(error, redis_errors.ClusterDownError):
+            self.stale = True
+        return None
+
+    def fell_silent(self, place: Place) -> None:
+        """A node did not answer."""
+        self._silent[place] = time.monotonic()
+        self.stale = True
+
+    def answered(self, place: Place) -> None:
+        """A node answered."""
+        self._silent.pop(place, None)
+
+    def away(self, key: str) -> Place | None:
+        """The node that serves a key, if the last we heard of it is that it doesn't answer."""
+        place = self.owner(key)
+        return place if place in self._silent else None
+
+
+def _place(host: Any, port: int, asked: Place) -> Place:
+    name = host.decode() if isinstance(host, bytes) else host or ""
+    return (asked[0] if name in _NOWHERE else name, port)

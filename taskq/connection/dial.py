@@ -5,11 +5,15 @@ Libraries change defaults between majors (timeouts, protocol, retries); a test a
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import socket
 from typing import TYPE_CHECKING, Any
 
 from taskq.address import Address, parse_url
+from taskq.connection import sentinel
+from taskq.connection.cluster import Place
+from taskq.connection.translate import failures
 from taskq.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +37,10 @@ class Dial:
         self.address: Address = parse_url(settings.url)
         self.where = self.address.where
         self._role = role
-        self._timeout_s = max(settings.deadline_ms / 1000, 0.05)
+        deadline_s = max(settings.deadline_ms / 1000, 0.05)
+        # Where there may be somebody else to turn to, half of the deadline is kept for that.
+        self._timeout_s = deadline_s if self.address.kind == "single" else deadline_s / 2
+        self._sentinels = self.address.hosts if self.address.kind == "sentinel" else ()
 
     def options(self, *, read_timeout_s: float | None, host: str, port: int) -> dict[str, Any]:
         """The arguments of a connection's constructor."""
@@ -75,46 +82,88 @@ class Dial:
         """How long one read or write may take."""
         return self._timeout_s
 
+    def _sentinel_options(self, place: Place) -> dict[str, Any]:
+        """The arguments of a connection to a sentinel: as to the server, with the login of sentinels."""
+        options = self.options(read_timeout_s=sentinel.ANSWER_S, host=place[0], port=place[1])
+        options |= {"db": 0, "client_name": None, "socket_connect_timeout": sentinel.ANSWER_S}
+        given = self.address.options
+        return options | {"username": given.get("sentinel_username"), "password": given.get("sentinel_password")}
+
+    def _prefer(self, place: Place) -> None:
+        """Ask this sentinel first from now on."""
+        self._sentinels = (place, *(other for other in self._sentinels if other != place))
+
 
 class SyncDial(Dial):
     """Opens blocking connections."""
 
-    def open(self, *, blocking: bool = False) -> redis.Connection:
-        """A connection, not yet connected; the primary is looked up first where sentinels know it."""
+    def open(self, at: Place | None = None, *, read_timeout_s: float | None = None) -> redis.Connection:
+        """A connection, not yet connected: to a node of the cluster, or else to the server, which is looked up first
+        where sentinels know it.
+        """
         import redis
 
-        host, port = self._primary()
-        options = self.options(read_timeout_s=None if blocking else self.timeout_s, host=host, port=port)
+        host, port = at or self._primary()
+        options = self.options(read_timeout_s=read_timeout_s or self.timeout_s, host=host, port=port)
         if self.address.path is not None:
             return redis.UnixDomainSocketConnection(**options)  # type: ignore[abstract,return-value] # same interface
+        return self._connection(options)
+
+    def _connection(self, options: dict[str, Any]) -> redis.Connection:
+        import redis
+
         return (redis.SSLConnection if self.address.tls else redis.Connection)(**options)
 
-    def _primary(self) -> tuple[str, int]:
+    def _primary(self) -> Place:
         if self.address.kind != "sentinel":
             return self.address.hosts[0] if self.address.hosts else ("", 0)
-        import redis.sentinel
+        errors: list[BaseException] = []
+        for place in self._sentinels:
+            try:
+                found = self._ask(place)
+            except failures() as error:
+                errors.append(error)
+            else:
+                self._prefer(place)
+                return found
+        raise sentinel.first_error(errors)
 
-        sentinel = redis.sentinel.Sentinel(list(self.address.hosts), sentinel_kwargs=_sentinel_options(self))
+    def _ask(self, place: Place) -> Place:
+        import redis.exceptions as redis_errors
+
+        master = self.address.master or ""
+        connection = self._connection(self._sentinel_options(place))
+        answers: list[Any] = []
         try:
-            host, port = sentinel.discover_master(self.address.master or "")
+            connection.send_packed_command(connection.pack_commands(sentinel.questions(master)))
+            for _ in range(2):
+                try:
+                    answers.append(connection.read_response())
+                except redis_errors.ResponseError as error:
+                    answers.append(error)
         finally:
-            for each in sentinel.sentinels:
-                each.close()
-        return host, port
+            connection.disconnect()
+        return sentinel.primary(master, *answers)
 
 
 class AsyncDial(Dial):
     """Opens connections for an event loop."""
 
-    async def open(self, *, blocking: bool = False) -> redis_asyncio.Connection:
-        """As `SyncDial.open`."""
+    async def open(self, at: Place | None = None, *, blocking: bool = False) -> redis_asyncio.Connection:
+        """As `SyncDial.open`. `blocking`: for a read that may last, so that the library sends no pings in between."""
         import redis.asyncio.connection as redis_asyncio
 
-        host, port = await self._primary()
+        host, port = at or await self._primary()
         options = self.options(read_timeout_s=None if blocking else self.timeout_s, host=host, port=port)
-        options["socket_timeout"] = None  # the library's costs an asyncio task a write, and loses cancels: see `aio`
         if self.address.path is not None:
+            options["socket_timeout"] = None
             return redis_asyncio.UnixDomainSocketConnection(**options)  # type: ignore[return-value] # same interface
+        return self._connection(options)
+
+    def _connection(self, options: dict[str, Any]) -> redis_asyncio.Connection:
+        import redis.asyncio.connection as redis_asyncio
+
+        options["socket_timeout"] = None  # the library's costs an asyncio task a write, and loses cancels: see `aio`
         return (redis_asyncio.SSLConnection if self.address.tls else redis_asyncio.Connection)(**options)
 
     def _retry_class(self) -> Any:
@@ -122,18 +171,38 @@ class AsyncDial(Dial):
 
         return Retry
 
-    async def _primary(self) -> tuple[str, int]:
+    async def _primary(self) -> Place:
         if self.address.kind != "sentinel":
             return self.address.hosts[0] if self.address.hosts else ("", 0)
-        import redis.asyncio.sentinel
+        errors: list[BaseException] = []
+        for place in self._sentinels:
+            try:
+                async with asyncio.timeout(sentinel.ANSWER_S):
+                    found = await self._ask(place)
+            except failures() as error:
+                errors.append(error)
+            else:
+                self._prefer(place)
+                return found
+        raise sentinel.first_error(errors)
 
-        sentinel = redis.asyncio.sentinel.Sentinel(list(self.address.hosts), sentinel_kwargs=_sentinel_options(self))
+    async def _ask(self, place: Place) -> Place:
+        import redis.exceptions as redis_errors
+
+        master = self.address.master or ""
+        connection = self._connection(self._sentinel_options(place))
+        answers: list[Any] = []
         try:
-            host, port = await sentinel.discover_master(self.address.master or "")
+            await connection.connect()
+            await connection.send_packed_command(connection.pack_commands(sentinel.questions(master)))
+            for _ in range(2):
+                try:
+                    answers.append(await connection.read_response())
+                except redis_errors.ResponseError as error:
+                    answers.append(error)
         finally:
-            for each in sentinel.sentinels:
-                await each.aclose()
-        return host, port
+            await connection.disconnect(nowait=True)
+        return sentinel.primary(master, *answers)
 
 
 def _no_greeting() -> dict[str, Any]:
@@ -143,15 +212,3 @@ def _no_greeting() -> dict[str, Any]:
     if "driver_info" in inspect.signature(AbstractConnection.__init__).parameters:
         return {"driver_info": None}
     return {"lib_name": None, "lib_version": None}
-
-
-def _sentinel_options(dial: Dial) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "socket_timeout": _CONNECT_TIMEOUT_S,
-        "socket_connect_timeout": _CONNECT_TIMEOUT_S,
-        "protocol": 2,
-    }
-    for ours, theirs in (("sentinel_username", "username"), ("sentinel_password", "password")):
-        if ours in dial.address.options:
-            options[theirs] = dial.address.options[ours]
-    return options

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from taskq.connection.cluster import Place
 from taskq.connection.dial import AsyncDial
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ class Channel:
 
 
 class Listener:
-    """The subscriptions of one event loop."""
+    """The subscriptions of one event loop, at the server or at one node of a cluster (`at`)."""
 
-    def __init__(self, dial: AsyncDial) -> None:
+    def __init__(self, dial: AsyncDial, at: Place | None = None) -> None:
         self._dial = dial
+        self._at = at
         self._ears: dict[str, set[Channel]] = {}
         self._subscribed: dict[str, asyncio.Event] = {}
         self._connection: Connection | None = None
@@ -95,9 +97,10 @@ class Listener:
 
         self._subscribed.clear()
         try:
-            connection = await self._dial.open(blocking=True)
-            await connection.connect()
-        except (redis_errors.RedisError, OSError):
+            async with asyncio.timeout(self._dial.timeout_s):
+                connection = await self._dial.open(self._at, blocking=True)
+                await connection.connect()
+        except (redis_errors.RedisError, OSError, TimeoutError):
             return
         self._connection = connection
         self._reader = asyncio.create_task(self._read(connection), name="taskq-listener")

@@ -1,18 +1,21 @@
-"""The sync face: connections kept in a pile, one command at a time on each."""
+"""The sync face: connections kept in a pile, in a cluster one a node, one command at a time on each."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taskq.commands.command import Command
+from taskq.connection.cluster import LEARN_S, REDIRECTS_MAX, Place, Route, Shards
 from taskq.connection.dial import SyncDial
+from taskq.connection.durable import Wanted, missing
 from taskq.connection.patience import Patience
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated
+from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated, unreachable
+from taskq.errors import NotReplicated
 from taskq.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,9 +30,10 @@ class Server:
     def __init__(self, settings: Settings, *, role: str = "client") -> None:
         self.settings = settings
         self._dial = SyncDial(settings, role)
-        self._idle: deque[redis.Connection] = deque()
+        self._idle: defaultdict[Place | None, deque[redis.Connection]] = defaultdict(deque)
         self._pid = os.getpid()
-        self._cluster: Any = None
+        address = self._dial.address
+        self._shards = Shards(address.hosts) if address.kind == "cluster" else None
 
     @property
     def where(self) -> str:
@@ -38,20 +42,19 @@ class Server:
 
     def run(self, command: Command[T], *, deadline_s: float | None = None) -> T:
         """See `taskq.connection.run`."""
-        return command.read(self._persist(lambda: self._call(command), deadline_s))
+        return command.read(self._persist(lambda patience: self._call(command, patience), deadline_s))
 
     def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float | None = None) -> list[T]:
         """See `taskq.connection.run_many`."""
         replies: list[Any] = [None] * len(commands)
         open_: list[int] = list(range(len(commands)))
 
-        def step() -> None:
-            nonlocal open_
-            open_ = self._exchange(commands, open_, replies)
-            if open_:  # what a pipeline could not answer is asked again, each by itself
-                for index in list(open_):
-                    replies[index] = self._call(commands[index])
-                    open_.remove(index)
+        def step(patience: Patience) -> None:
+            if len(open_) > 1:
+                self._exchange(commands, open_, replies, patience)
+            for index in list(open_):  # what a pipeline could not answer is asked again, each by itself
+                replies[index] = self._call(commands[index], patience)
+                open_.remove(index)
 
         self._persist(step, deadline_s)
         return [command.read(reply) for command, reply in zip(commands, replies, strict=True)]
@@ -62,17 +65,17 @@ class Server:
         Raises:
             Unavailable: it does not, within the deadline.
         """
-        return bool(self._persist(lambda: self._send("PING") == b"PONG", deadline_s))
+        return bool(self._persist(lambda _: self._send(None, ("PING",)) == b"PONG", deadline_s))
 
     def info(self, section: str = "server") -> bytes:
-        """The server's own report, as text."""
-        reply: bytes = self._persist(lambda: self._send("INFO", section), None)
+        """The server's own report, as text; in a cluster that of one of its nodes."""
+        reply: bytes = self._persist(lambda _: self._send(None, ("INFO", section)), None)
         return reply
 
     @contextmanager
     def listen(self, channel: str) -> Iterator[Listening]:
         """Hears what is published on a channel, on a connection of its own, from the moment this returns."""
-        listening = Listening(self._dial, channel)
+        listening = Listening(lambda: self._dial.open(self._route(channel).place), self._dial.timeout_s, channel)
         try:
             listening.open()
             yield listening
@@ -81,54 +84,111 @@ class Server:
 
     def close(self) -> None:
         """Closes all idle connections. The handle can be used again; it opens new ones then."""
-        while self._idle:
-            self._idle.pop().disconnect()
+        for place in list(self._idle):
+            self._drop_idle(place)
 
-    def _persist(self, attempt: Any, deadline_s: float | None) -> Any:
+    def _persist(self, attempt: Callable[[Patience], Any], deadline_s: float | None) -> Any:
         """Tries until it works, the error won't pass, or the deadline is over."""
         patience = Patience(self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s)
         while True:
             try:
-                return attempt()
+                return attempt(patience)
             except failures() as error:
                 pause_s = patience.pause_s() if passing(error) else None
                 if pause_s is None:
+                    if isinstance(error, NotReplicated):
+                        raise
                     raise translated(error, self.where) from error
                 if moved_primary(error):
-                    self.close()
+                    self._drop_idle(None)
                 if pause_s:
                     time.sleep(pause_s)
 
-    def _call(self, command: Command[Any]) -> Any:
-        script = command.script
+    def _call(self, command: Command[Any], patience: Patience) -> Any:
+        script, wanted = command.script, None
+        if command.durable and self.settings.wait_replicas:
+            wanted = Wanted(self.settings.wait_replicas, patience)
+        rest = (len(command.keys), *command.keys, *command.args)
+        key = command.keys[0]
         try:
-            return self._send("EVALSHA", script.sha, len(command.keys), *command.keys, *command.args)
+            reply = self._send(key, ("EVALSHA", script.sha, *rest), wanted)
         except Exception as error:
             if not lost_script(error):
                 raise
-        return self._send("EVAL", script.source, len(command.keys), *command.keys, *command.args)
-
-    def _send(self, *words: Any) -> Any:
-        if self._dial.address.kind == "cluster":
-            return self._shards().execute(*words)
-        connection = self._take()
-        try:
-            connection.send_command(*words)
-            reply = connection.read_response()
-        except BaseException as error:
-            self._put_back(connection, error)
-            raise
-        self._idle.append(connection)
+            reply = self._send(key, ("EVAL", script.source, *rest), wanted)
+        if wanted is not None and wanted.missing:
+            raise missing([command], wanted)
         return reply
 
-    def _exchange(self, commands: Sequence[Command[Any]], asked: list[int], replies: list[Any]) -> list[int]:
-        """Sends the asked ones together; returns those that need another try."""
+    def _send(self, key: str | None, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+        """One command, to the node that serves the key (None: to any), wherever that is now."""
+        if self._shards is None:
+            return self._at(_HERE, words, wanted)
+        route = self._route(key)
+        for _ in range(REDIRECTS_MAX):
+            try:
+                return self._at(route, words, wanted)
+            except Exception as error:
+                further = self._shards.follow(error, route.place)
+                if further is None:
+                    raise
+                route = further
+        return self._at(route, words, wanted)
+
+    def _at(self, route: Route, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+        connection = self._take(route.place)
+        try:
+            if route.asking:
+                connection.send_packed_command(connection.pack_commands([("ASKING",), words]))
+                connection.read_response()
+            else:
+                connection.send_command(*words)
+            reply = connection.read_response()
+            if wanted is not None:
+                self._until_replicated(connection, wanted)
+        except BaseException as error:
+            self._put_back(connection, route.place, error)
+            raise
+        self._put_back(connection, route.place)
+        return reply
+
+    def _until_replicated(self, connection: redis.Connection, wanted: Wanted) -> None:
+        connection.send_command(*wanted.words(self._dial.timeout_s))
+        wanted.acknowledged = connection.read_response()
+
+    def _exchange(
+        self, commands: Sequence[Command[Any]], open_: list[int], replies: list[Any], patience: Patience
+    ) -> None:
+        """Sends the open ones together, to each node its own, and strikes out what was answered."""
+        by_place: dict[Place | None, list[int]] = {}
+        for index in open_:
+            by_place.setdefault(self._route(commands[index].keys[0]).place, []).append(index)
+        failure: BaseException | None = None
+        for place, asked in by_place.items():
+            try:
+                answered = self._pipeline(place, commands, asked, replies, patience)
+            except failures() as error:
+                failure = error
+            else:
+                open_[:] = [index for index in open_ if index not in answered]
+        if failure is not None:
+            raise failure
+
+    def _pipeline(
+        self,
+        place: Place | None,
+        commands: Sequence[Command[Any]],
+        asked: list[int],
+        replies: list[Any],
+        patience: Patience,
+    ) -> set[int]:
+        """Sends the asked ones to one node; gives those that were answered."""
         import redis.exceptions as redis_errors
 
-        if self._dial.address.kind == "cluster" or len(asked) == 1:
-            return asked
-        connection = self._take()
-        again: list[int] = []
+        wanted, answered = None, []
+        if self.settings.wait_replicas and any(commands[index].durable for index in asked):
+            wanted = Wanted(self.settings.wait_replicas, patience)
+        connection = self._take(place)
         try:
             words = [
                 ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
@@ -138,44 +198,92 @@ class Server:
             for index in asked:
                 try:
                     replies[index] = connection.read_response()
+                    answered.append(index)
                 except redis_errors.ResponseError:
-                    again.append(index)
+                    pass  # asked again by itself, which follows what the error says
+            if wanted is not None and answered:
+                self._until_replicated(connection, wanted)
         except BaseException as error:
-            self._put_back(connection, error)
+            self._put_back(connection, place, error)
             raise
-        self._idle.append(connection)
-        return again
+        self._put_back(connection, place)
+        if wanted is not None and wanted.missing:
+            raise missing([commands[index] for index in answered], wanted)
+        return set(answered)
 
-    def _take(self) -> redis.Connection:
+    def _take(self, place: Place | None) -> redis.Connection:
         if self._pid != os.getpid():  # after a fork the sockets are the parent's: forget them, don't close them
-            self._idle, self._pid = deque(), os.getpid()
+            self._idle, self._pid = defaultdict(deque), os.getpid()
         try:
-            return self._idle.pop()
+            return self._idle[place].pop()
         except IndexError:
-            return self._dial.open()
+            return self._dial.open(place)
 
-    def _put_back(self, connection: redis.Connection, error: BaseException) -> None:
-        """After an error reply the connection is good; after anything else a reply may still be on its way."""
+    def _put_back(self, connection: redis.Connection, place: Place | None, error: BaseException | None = None) -> None:
+        """After an error reply the connection is good; after anything else a reply may still be on its way, and the
+        idle ones to the same node are not better.
+        """
         import redis.exceptions as redis_errors
 
-        if isinstance(error, redis_errors.ResponseError) and not moved_primary(error):
-            self._idle.append(connection)
-        else:
+        if error is None or (isinstance(error, redis_errors.ResponseError) and not moved_primary(error)):
+            self._idle[place].append(connection)
+            if self._shards is not None and place is not None:
+                self._shards.answered(place)
+            return
+        connection.disconnect()
+        if unreachable(error):
+            self._drop_idle(place)
+
+    def _drop_idle(self, place: Place | None) -> None:
+        idle = self._idle.pop(place, ())
+        while idle:
+            idle.pop().disconnect()
+
+    # --- where, in a cluster
+
+    def _route(self, key: str | None) -> Route:
+        """The node to call for a key, or any for None."""
+        shards = self._shards
+        if shards is None:
+            return _HERE
+        if shards.stale:
+            self._learn(shards)
+        place = shards.owner(key) if key is not None else shards.to_ask()[0]
+        if place is None:
+            raise ConnectionError("no node of the cluster serves the queue's slot")
+        return Route(place)
+
+    def _learn(self, shards: Shards) -> None:
+        """Asks the nodes who serves what, until one answers. If none does, what was known before must do."""
+        for place in shards.to_ask():
+            try:
+                reply = self._slots(place)
+            except failures() as error:
+                if not passing(error):
+                    raise
+                shards.fell_silent(place)
+            else:
+                shards.learn(reply, place)
+                return
+
+    def _slots(self, place: Place) -> Any:
+        connection = self._dial.open(place, read_timeout_s=LEARN_S)
+        try:
+            connection.send_command("CLUSTER", "SLOTS")
+            return connection.read_response()
+        finally:
             connection.disconnect()
 
-    def _shards(self) -> Any:
-        from taskq.connection.cluster import SyncCluster
 
-        if self._cluster is None or self._pid != os.getpid():
-            self._cluster, self._pid = SyncCluster(self._dial), os.getpid()
-        return self._cluster
+_HERE = Route(None)
 
 
 class Listening:
     """One subscription. `wait` hears a message, or nothing; the caller looks for itself in either case."""
 
-    def __init__(self, dial: SyncDial, channel: str) -> None:
-        self._dial = dial
+    def __init__(self, open_: Callable[[], redis.Connection], timeout_s: float, channel: str) -> None:
+        self._open = open_
+        self._timeout_s = timeout_s
         self._channel = channel
         self._connection: redis.Connection | None = None
 
@@ -184,10 +292,10 @@ class Listening:
         import redis.exceptions as redis_errors
 
         try:
-            connection = self._dial.open(blocking=True)
+            connection = self._open()
             self._connection = connection
             connection.send_command("SUBSCRIBE", self._channel)
-            if connection.can_read(self._dial.timeout_s):
+            if connection.can_read(self._timeout_s):
                 connection.read_response()
         except (redis_errors.RedisError, OSError):
             self.close()
@@ -214,4 +322,3 @@ class Listening:
         if self._connection is not None:
             self._connection.disconnect()
             self._connection = None
-

@@ -6,6 +6,10 @@ from taskq.errors import ServerFull, ServerUnsupported, TaskQError, Unavailable
 
 #: Replies of a server that can't serve just now but will: a failover, a restart, a moving slot, a long script.
 _PASSING = ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "UNBLOCKED", "NOREPLICAS")
+#: What a server says that was the primary and is a replica now: to a script, to WAIT, to a read without its primary.
+_DEMOTED = ("read only replica", "replica instances", "Link with MASTER is down")
+#: A script found half a keyspace: its slot is on its way to another shard.
+_ON_THE_MOVE = "non local key"
 _REFUSED = ("WRONGPASS", "NOAUTH", "invalid username-password", "invalid password", "Authentication required")
 
 
@@ -23,9 +27,10 @@ def passing(error: BaseException) -> bool:
     if isinstance(error, redis_errors.AuthenticationError | redis_errors.AuthorizationError):
         return False
     if isinstance(error, redis_errors.ResponseError):
-        return isinstance(
-            error, redis_errors.ReadOnlyError | redis_errors.ClusterDownError | redis_errors.TryAgainError
-        ) or str(error).startswith(_PASSING)
+        # AskError: also MovedError.
+        kinds = redis_errors.ClusterDownError | redis_errors.TryAgainError | redis_errors.AskError
+        text = str(error)
+        return isinstance(error, kinds) or moved_primary(error) or _ON_THE_MOVE in text or text.startswith(_PASSING)
     if isinstance(error, OSError) and "certificate" in str(error).lower():
         return False
     return isinstance(error, redis_errors.ConnectionError | redis_errors.TimeoutError | OSError | TimeoutError)
@@ -40,7 +45,17 @@ def lost_script(error: BaseException) -> bool:
 
 def moved_primary(error: BaseException) -> bool:
     """Whether we speak to a server that is no longer the one to write to, so that it must be looked up again."""
-    return str(error).startswith(("READONLY", "MASTERDOWN")) or "read only replica" in str(error)
+    text = str(error)
+    return text.startswith(("READONLY", "MASTERDOWN")) or any(words in text for words in _DEMOTED)
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether the error says of its server that it could not be reached, or didn't answer in time."""
+    import redis.exceptions as redis_errors
+
+    if isinstance(error, redis_errors.AuthenticationError | redis_errors.AuthorizationError | TaskQError):
+        return False
+    return isinstance(error, redis_errors.ConnectionError | redis_errors.TimeoutError | OSError | TimeoutError)
 
 
 def translated(error: BaseException, where: str) -> TaskQError:

@@ -111,14 +111,6 @@ def test_a_value_that_is_refused_changes_nothing():
     assert (app.settings.namespace, app.settings.lease_ms) == ("shop", 8000)
 
 
-def test_a_setting_that_comes_later_is_refused_not_ignored(monkeypatch):
-    with pytest.raises(NotImplementedError, match="wait_replicas= isn't here yet"):
-        TaskQ(wait_replicas=1)
-    monkeypatch.setenv("TASKQ_WAIT_REPLICAS", "1")
-    with pytest.raises(NotImplementedError):
-        TaskQ()
-
-
 def test_after_first_use_the_settings_stay():
     app = TaskQ(NOWHERE)
     app.client  # noqa: B018 (using it is the point)

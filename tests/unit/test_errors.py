@@ -14,7 +14,7 @@ JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost Leadership
 QueueNotFound NodeNotFound WorkerStopped InvalidPayload Unencodable PayloadTooLarge BadArguments
 BadRecord UnknownTask Unschedulable AdmissionNotFound AdmissionConflict JobTimeout JobCrashed
 AttemptsExhausted JobFailed JobCancelled ResultTimeout ResultExpired EnqueueFailed Unavailable
-ServerFull ServerUnsupported NotInJob
+ServerFull ServerUnsupported NotInJob NotReplicated
 """
 
 ALSO = {
@@ -24,6 +24,7 @@ ALSO = {
     "PayloadTooLarge": ValueError,
     "ResultTimeout": TimeoutError,
     "Unavailable": ConnectionError,
+    "NotReplicated": errors.Unavailable,
     "JobTimeout": errors.JobFailed,
     "JobCrashed": errors.JobFailed,
     "AttemptsExhausted": errors.JobFailed,

@@ -1,0 +1,78 @@
+"""Every command that taskq sends, each with a harmless call by which a server says whether it knows and allows it.
+
+The calls are queued in a transaction that is then discarded: a server checks name, permission, keys and channels when
+it queues, so all of it is known and nothing was done. A test compares the list with the scripts and with this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: In a call: a key and a channel of the namespace.
+KEY, CHANNEL = "<key>", "<channel>"
+
+#: What jobs need, by the name that an ACL gives it. Without any one of these something breaks.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "bzpopmin": ("BZPOPMIN", KEY, "1"),
+    "client|id": ("CLIENT", "ID"),
+    "client|setname": ("CLIENT", "SETNAME", "taskq:check"),
+    "client|unblock": ("CLIENT", "UNBLOCK", "0"),
+    "del": ("DEL", KEY),
+    "eval": ("EVAL", "return 1", "1", KEY),
+    "evalsha": ("EVALSHA", "0" * 40, "1", KEY),
+    "exists": ("EXISTS", KEY),
+    "hdel": ("HDEL", KEY, "field"),
+    "hexists": ("HEXISTS", KEY, "field"),
+    "hget": ("HGET", KEY, "field"),
+    "hgetall": ("HGETALL", KEY),
+    "hincrby": ("HINCRBY", KEY, "field", "0"),
+    "hkeys": ("HKEYS", KEY),
+    "hmget": ("HMGET", KEY, "field"),
+    "hset": ("HSET", KEY, "field", "value"),
+    "hsetnx": ("HSETNX", KEY, "field", "value"),
+    "pexpire": ("PEXPIRE", KEY, "1"),
+    "ping": ("PING",),
+    "publish": ("PUBLISH", CHANNEL, "message"),
+    "sadd": ("SADD", KEY, "member"),
+    "smembers": ("SMEMBERS", KEY),
+    "srem": ("SREM", KEY, "member"),
+    "subscribe": ("SUBSCRIBE", CHANNEL),
+    "time": ("TIME",),
+    "unlink": ("UNLINK", KEY),
+    "unsubscribe": ("UNSUBSCRIBE", CHANNEL),
+    "xadd": ("XADD", KEY, "*", "field", "value"),
+    "xdel": ("XDEL", KEY, "0-1"),
+    "xlen": ("XLEN", KEY),
+    "xrange": ("XRANGE", KEY, "-", "+", "COUNT", "1"),
+    "xtrim": ("XTRIM", KEY, "MINID", "0"),
+    "zadd": ("ZADD", KEY, "0", "member"),
+    "zcard": ("ZCARD", KEY),
+    "zrange": ("ZRANGE", KEY, "0", "0"),
+    "zrangebyscore": ("ZRANGEBYSCORE", KEY, "0", "0"),
+    "zrem": ("ZREM", KEY, "member"),
+    "zremrangebyrank": ("ZREMRANGEBYRANK", KEY, "0", "0"),
+    "zremrangebyscore": ("ZREMRANGEBYSCORE", KEY, "0", "0"),
+    "zrevrange": ("ZREVRANGE", KEY, "0", "0"),
+}
+
+#: What only some need. The first word of each pair says when.
+AT_TIMES: dict[str, str] = {
+    "select": "the URL names another database than 0",
+    "wait": "`wait_replicas` is set",
+    "cluster|slots": "the server is a cluster",
+    "asking": "the server is a cluster",
+}
+
+#: What the check at a node's start and `taskq doctor` look with. Without one of them they say what they can't tell.
+LOOKING = ("multi", "discard", "info", "config|get", "script|exists", "cluster|info")
+
+
+def probes(namespace: str) -> dict[str, tuple[str, ...]]:
+    """The calls on a key and a channel of this namespace, by the command's name."""
+    places = {KEY: f"{namespace}:{{_}}:check", CHANNEL: f"{namespace}:{{_}}:done:check"}
+    return {name: tuple(places.get(word, word) for word in call) for name, call in NEEDED.items()}
+
+
+def rules(namespace: str, commands: Iterable[str] = (*NEEDED, *LOOKING)) -> str:
+    """What stands after the password in `ACL SETUSER`: nothing but these commands, on this namespace alone."""
+    return f"resetchannels ~{namespace}:* &{namespace}:* -@all {' '.join(f'+{each}' for each in commands)}"
