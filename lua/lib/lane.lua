@@ -157,6 +157,7 @@ function lane.best(class)
     redis.call('ZADD', here.lanes, at, here.name)
     return here
   end
+  redis.call('ZREM', here.lanes, here.name)
   redis.call('ZREM', here.groups, here.group)
   redis.call('ZREM', here.levels, priority)
   return lane.best(class)

@@ -88,7 +88,7 @@ local function enter(job, to, now, option)
     stands_in(keys[to], clock.text(at), job.id)
     return 'entry', ''
   elseif option == 'restore' then
-    lane.restore(job, tonumber(job.place or job.created_at or now))
+    lane.restore(job, tonumber(job.place or job.created_at or nil) or now)
     return 'entry', ''
   end
   local entry, text = lane.append(job, now), clock.text(now)
