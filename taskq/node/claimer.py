@@ -1,49 +1,45 @@
 """Takes jobs for this worker: claims when there is something and a slot is free, and sleeps on markers otherwise.
 
-Two things run side by side. The claiming one goes round the queues, best first, and sends one claim at a time; it is
-kicked by freed slots, popped markers and timers. The waiting one blocks on the markers of the classes that have a free
-slot and of which no more is known to be there. A marker is a hint that this worker takes from the others, so whoever
-takes one and can't act on it sets it again.
+It goes round the queues, best first, and sends one claim at a time; it is kicked by freed slots, popped markers and
+timers. Beside it a `Watch` blocks on the markers of the classes that have a free slot and of which no more is known to
+be there. Whoever takes a marker and can't act on it sets it again.
+
+In a cluster each queue may be on a shard of its own (`apart`): each has a watch, and a claim that isn't answered soon
+goes on beside the others, its slots lent to them. What it turns out to have got beyond the free slots is given back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from taskq import commands
-from taskq.commands import Claim, Claimed, Command
+from taskq.commands import Claim, Command
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
 from taskq.node.failure import line_of
 from taskq.node.loop import Outage, again_s
 from taskq.node.source import TIMER_MS, Offer, Source
+from taskq.node.watch import Bell, Watch
 
 EVERY_S = 5.0  # a plain claim, whatever the markers say
-BLOCK_S = 5.0
 NODE_AGE_MS = 3_000  # nobody renews: what is claimed now would be lost
 _LOOK_AGAIN_S = 0.25
-_UNBLOCK_AGAIN_S = 0.05  # an unblock that arrives before the wait it should end does nothing
+_UNBLOCK_AGAIN_S = 0.05
+_PATIENT_S = 0.25  # for so long the others wait for a claim of a queue apart
 
 log = get_logger(__name__)
 
 
-class Line(Protocol):
+class Line(Bell, Protocol):
     """What the claimer needs of `AsyncServer`."""
 
     def run(self, command: Command[Any], /) -> Awaitable[Any]:
         """Send a command."""
-
-    def block(self, keys: Sequence[str], timeout_s: float, /) -> Awaitable[str | None]:
-        """Wait for a marker and take it."""
-
-    def unblock(self) -> Awaitable[None]:
-        """End a wait early."""
 
 
 class Claimer:
@@ -55,13 +51,12 @@ class Claimer:
         slots: how many jobs of each class run at a time.
         worker, lease_ms: as claimed with.
         start: given the queue, the claimed jobs and the end of their leases (monotonic ms): begins them, and says
-            how many slots of each class they take.
+            how many slots of each class they take. Given free slots too, it releases what they don't suffice for.
         room: how many more jobs can be written down.
         node_age_ms: how long ago the node last beat.
         gone: called when Redis says that this worker was declared dead.
         outage: shared with the other callers of this process.
-        one_at_a_time: markers of different queues can't be waited for together (in a cluster): those of the best are,
-            the others are looked at every second.
+        apart: whether each queue may be on a shard of its own, which may be away without the others.
     """
 
     def __init__(
@@ -72,12 +67,12 @@ class Claimer:
         *,
         worker: str,
         lease_ms: int,
-        start: Callable[[QueueKeys, list[Claimed], int], Mapping[str, int]],
+        start: Callable[..., Mapping[str, int]],
         room: Callable[[], int],
         node_age_ms: Callable[[], int],
         gone: Callable[[], None],
         outage: Outage,
-        one_at_a_time: bool = False,
+        apart: bool = False,
     ) -> None:
         self.free = dict(slots)
         self._slots = dict(slots)
@@ -91,14 +86,16 @@ class Claimer:
         self._node_age_ms = node_age_ms
         self._gone = gone
         self._outage = outage
-        self._one_at_a_time = one_at_a_time
-        self._every_s = 1.0 if one_at_a_time and len(queues) > 1 else EVERY_S
+        self._apart = apart
         self._stopped = asyncio.Event()
         self._kick = asyncio.Event()
-        self._rest = asyncio.Event()
         self._answered = asyncio.Event()
-        self._blocked: dict[str, tuple[Source, str]] | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._beside: dict[str, asyncio.Task[Any]] = {}
+        self._watches = [
+            Watch(line, group, classes=self._awaited, woken=self._woken, stopped=self._stopped, outage=outage)
+            for group in ([[source] for source in self._sources] if apart else [self._sources])
+        ]
 
     @property
     def stopping(self) -> bool:
@@ -114,7 +111,8 @@ class Claimer:
         """Claim no more. `run` ends once the claim under way is answered (its jobs are started, to be released)."""
         self._stopped.set()
         self._kick.set()
-        self._rest.set()
+        for watch in self._watches:
+            watch.look()
         self._answered.set()
 
     async def nothing_left(self) -> bool:
@@ -130,7 +128,7 @@ class Claimer:
     async def run(self) -> None:
         """Claim until `stop`."""
         loop = asyncio.get_running_loop()
-        waiting = loop.create_task(self._wait_for_markers(), name="wait for markers")
+        waiting = [loop.create_task(watch.run(), name="wait for markers") for watch in self._watches]
         periodic = loop.create_task(self._look_now_and_then(), name="look now and then")
         try:
             self._kick.set()
@@ -138,18 +136,18 @@ class Claimer:
                 await self._kick.wait()
                 self._kick.clear()
                 await self._round()
-                await self._look_at_the_wait()
+                self._look_at_the_waits()
             while any(source.offer is not None for source in self._sources):
                 await self._round()  # a claim in doubt may have given jobs: they must be known to be released
                 await asyncio.sleep(_LOOK_AGAIN_S)
-            while not waiting.done():
-                await self._look_at_the_wait()
-                await asyncio.wait([waiting], timeout=_UNBLOCK_AGAIN_S)
+            while not all(each.done() for each in waiting):
+                self._look_at_the_waits()
+                await asyncio.wait(waiting, timeout=_UNBLOCK_AGAIN_S)
             await self._pass_on(everything=True)
         finally:
             self._answered.set()
-            periodic.cancel()
-            waiting.cancel()
+            for task in (periodic, *waiting, *self._beside.values()):
+                task.cancel()
             for timer in [*self._timers.values(), self._again]:
                 if timer is not None:
                     timer.cancel()
@@ -165,7 +163,7 @@ class Claimer:
 
     async def _claim(self, source: Source) -> bool:
         """One claim, if one is due. Whether it got all it asked for: then the best queue is asked again first."""
-        if self.stopping and source.offer is None:
+        if (self.stopping and source.offer is None) or source.keys.name in self._beside:
             return False
         if source.offer is None and self._node_age_ms() > NODE_AGE_MS:
             self._later(_LOOK_AGAIN_S)
@@ -178,6 +176,18 @@ class Claimer:
         if fresh:  # its slots stay taken until it is answered
             for klass, n in offer.free.items():
                 self.free[klass] -= n
+        if not self._apart:
+            return await self._ask(source, offer)
+        task = self._start_beside(source.keys.name, self._ask(source, offer))
+        await asyncio.wait({task}, timeout=0 if source.failures else _PATIENT_S)
+        if task.done():
+            del self._beside[source.keys.name]
+            return bool(task.result())
+        self._lend(source, offer)
+        task.add_done_callback(lambda _: self._beside.pop(source.keys.name, None))
+        return False
+
+    async def _ask(self, source: Source, offer: Offer) -> bool:
         sent_ms = time.monotonic_ns() // 1_000_000
         try:
             claim: Claim = await self._line.run(
@@ -194,10 +204,10 @@ class Claimer:
             self._failed(source, offer, error)
             return False
         self._outage.ends()
-        got = self._start(source.keys, claim.jobs, sent_ms + self._lease_ms) if claim.jobs else {}
+        until_ms, room = sent_ms + self._lease_ms, (self.free,) if source.lent else ()
+        got = self._start(source.keys, claim.jobs, until_ms, *room) if claim.jobs else {}
+        self._take_back(source, offer, got)
         source.answer(claim, got)
-        for klass, n in offer.free.items():
-            self.free[klass] += n - got.get(klass, 0)
         self._set_timer(source, claim.next_ms)
         self._answered.set()
         if claim.word == "gone":
@@ -205,6 +215,23 @@ class Claimer:
             self._gone()
             return False
         return bool(source.more)
+
+    def _lend(self, source: Source, offer: Offer) -> None:
+        """Give the slots of a claim in doubt to the others meanwhile."""
+        if not source.lent:
+            self._take_back(source, offer, {})
+            source.lent = True
+            self._kick.set()
+
+    def _take_back(self, source: Source, offer: Offer, got: Mapping[str, int]) -> None:
+        """The slots that were offered are free again, but for those that the claimed jobs take."""
+        for klass, n in offer.free.items():
+            self.free[klass] += (0 if source.lent else n) - got.get(klass, 0)
+        source.lent = False
+
+    def _start_beside(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self._beside[name] = asyncio.get_running_loop().create_task(coroutine, name=f"beside: {name}")
+        return task
 
     def _failed(self, source: Source, offer: Offer, error: Exception) -> None:
         now = time.monotonic()
@@ -216,8 +243,9 @@ class Claimer:
                 log.error("a claim was refused; it is tried again", queue=source.keys.name, error=line_of(error))
             over = source.refused()
         if over:
-            for klass, n in offer.free.items():
-                self.free[klass] += n
+            self._take_back(source, offer, {})
+        elif self._apart:
+            self._lend(source, offer)
         source.failures += 1
         delay_s = again_s(source.failures) * random.uniform(0.5, 1)
         source.not_before = now + delay_s
@@ -249,78 +277,44 @@ class Claimer:
 
     async def _look_now_and_then(self) -> None:
         while True:
-            await asyncio.sleep(self._every_s * random.uniform(0.8, 1.2))
+            await asyncio.sleep(EVERY_S * random.uniform(0.8, 1.2))
             for source in self._sources:
                 source.wanted = True
             self._kick.set()
 
-    def _watchlist(self) -> dict[str, tuple[Source, str]]:
-        """The markers to wait for, and what each is of."""
-        if self.stopping or self._node_age_ms() > NODE_AGE_MS:
-            return {}
-        quiet = [each for each in self._sources if not each.wanted and each.offer is None]
-        if self._one_at_a_time:
-            del quiet[1:]
-        return {
-            source.keys.wake(klass): (source, klass)
-            for source in quiet
-            for klass, n in self.free.items()
-            if n > 0 and klass not in source.more
-        }
+    def _awaited(self, source: Source) -> list[str]:
+        """The classes of a queue whose markers are to be waited for."""
+        if self.stopping or source.wanted or source.offer is not None or self._node_age_ms() > NODE_AGE_MS:
+            return []
+        return [klass for klass, n in self.free.items() if n > 0 and klass not in source.more]
 
-    async def _look_at_the_wait(self) -> None:
-        """See that the waiting task waits for what it should."""
-        if self._blocked is None:
-            self._rest.set()
-        elif self.stopping or not self._watchlist().keys() <= self._blocked.keys():
-            try:
-                await self._line.unblock()
-            except Exception as error:  # noqa: BLE001 (the wait ends by itself soon)
-                log.debug("unblock failed", error=line_of(error))
+    def _woken(self, source: Source, klass: str) -> None:
+        source.wanted = True
+        source.woken.add(klass)
+        self._kick.set()
+
+    def _look_at_the_waits(self) -> None:
+        """See that the waiting tasks wait for what they should."""
+        again = [watch.look() for watch in self._watches]
+        if any(again):
             self._later(_UNBLOCK_AGAIN_S)
-
-    async def _wait_for_markers(self) -> None:
-        failures = 0
-        while not self.stopping:
-            self._blocked = watchlist = self._watchlist()
-            if not watchlist:
-                self._blocked = None
-                self._rest.clear()
-                await self._rest.wait()
-                continue
-            try:
-                popped = await self._line.block(list(watchlist), BLOCK_S)
-            except Exception as error:  # noqa: BLE001 (as for a claim)
-                # A marker may have been popped and lost on its way: every queue is looked at.
-                failures += 1
-                if isinstance(error, Unavailable):
-                    self._outage.begins(error)
-                else:
-                    log.warning("waiting for work failed; trying again", error=line_of(error))
-                for source, klass in watchlist.values():
-                    source.wanted = True
-                    source.woken.add(klass)
-                self._kick.set()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopped.wait(), again_s(failures))
-                continue
-            finally:
-                self._blocked = None
-            failures = 0
-            if popped is not None:
-                source, klass = watchlist[popped]
-                source.wanted = True
-                source.woken.add(klass)
-                self._kick.set()
 
     async def _pass_on(self, *, everything: bool = False) -> None:
         """Set the markers again that were taken and can't be acted on: no slot is free, or no more is claimed."""
         for source in self._sources:
             classes = {each for each in source.woken if everything or not self.free.get(each)}
-            if not classes:
+            name = f"{source.keys.name} wake"
+            if not classes or name in self._beside:
                 continue
-            try:
-                await self._line.run(commands.wake(source.keys, sorted(classes)))
-            except Exception as error:  # noqa: BLE001 (a hint; the others look now and then as well)
-                log.debug("a marker could not be set again", queue=source.keys.name, error=line_of(error))
-            source.woken -= classes
+            if self._apart and not everything:
+                task = self._start_beside(name, self._wake(source, classes))
+                task.add_done_callback(lambda _, name=name: self._beside.pop(name, None))  # type: ignore[misc] # mypy#15459
+            else:
+                await self._wake(source, classes)
+
+    async def _wake(self, source: Source, classes: set[str]) -> None:
+        try:
+            await self._line.run(commands.wake(source.keys, sorted(classes)))
+        except Exception as error:  # noqa: BLE001 (a hint; the others look now and then as well)
+            log.debug("a marker could not be set again", queue=source.keys.name, error=line_of(error))
+        source.woken -= classes

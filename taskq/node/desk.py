@@ -63,10 +63,12 @@ class Desk:
         self._commit = commit
         self._freed = freed
 
-    def start(self, queue: QueueKeys, claimed: list[Claimed], until_ms: int) -> dict[str, int]:
+    def start(
+        self, queue: QueueKeys, claimed: list[Claimed], until_ms: int, free: Mapping[str, int] | None = None
+    ) -> dict[str, int]:
         """Write down claimed jobs, and begin them. They stand in the table before this returns.
 
-        Gives how many slots of each class they take.
+        Gives how many slots of each class they take. `free`: how many are free; more jobs than that are released.
         """
         tasks, held, name, since = self._tasks, self.held, queue.name, time.monotonic()
         fill, taken = self._table.fill, {"async": 0, "thread": 0}
@@ -78,7 +80,7 @@ class Desk:
             taken[executor] += 1
             job.slot = fill(job.epoch, job.id, until_ms=until_ms, threaded=executor == "thread")
             held[job.slot] = job
-            if self.closed:
+            if self.closed or (free is not None and taken[executor] > free[executor]):
                 job.stop = Stop.SHUTDOWN
             (suspects if job.attempt > 1 and is_suspect(job) else jobs).append(job)
         self.empty.clear()

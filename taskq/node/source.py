@@ -36,10 +36,11 @@ class Source:
         offer: the claim under way or in doubt.
         failures: how many claims in a row have failed.
         not_before: when the next may be tried, after a failure (monotonic s).
+        lent: the slots of the offer were given to other queues until it is answered.
         empty: the last claim found nothing, and nothing was due; None while it isn't answered.
     """
 
-    __slots__ = ("empty", "failures", "keys", "more", "not_before", "offer", "request", "wanted", "woken")
+    __slots__ = ("empty", "failures", "keys", "lent", "more", "not_before", "offer", "request", "wanted", "woken")
 
     def __init__(self, keys: QueueKeys) -> None:
         self.keys = keys
@@ -50,6 +51,7 @@ class Source:
         self.request = 0
         self.failures = 0
         self.not_before = 0.0
+        self.lent = False
         self.empty: bool | None = None
 
     def ask(self, free: Mapping[str, int], slots: Mapping[str, int], room: int, now: float) -> Offer | None:

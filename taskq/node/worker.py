@@ -80,7 +80,7 @@ class Worker:
             node_age_ms=table.node_age_ms,
             gone=self._declared_dead,
             outage=outage,
-            one_at_a_time=parse_url(settings.url).kind == "cluster",
+            apart=parse_url(settings.url).kind == "cluster",
         )
         pipeline = Pipeline(
             threads=self.threads,
