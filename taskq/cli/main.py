@@ -39,12 +39,13 @@ COMMANDS = {
     "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
     "stats": Lazy("stats", "How many jobs are in each state."),
+    "doctor": Lazy("doctor", "Whether the server is as taskq needs it."),
     "config": Lazy("config", "The settings, and where each comes from."),
     "version": Lazy("version", "The version."),
 }
 LATER = (
     *("task", "node", "leader", "lock", "schedule", "cron", "flow"),
-    *("top", "fsck", "doctor", "bench"),
+    *("top", "fsck", "bench"),
 )
 
 
