@@ -80,7 +80,7 @@ for _, each in ipairs(held) do
     set('scheduled_at', clock.text(now + delay_ms))
     if kind == 'unknown' then
       set('unknown_since', clock.text(since))
-    else
+    elseif job.unknown_since or job.released then
       -- It ran here: what is counted in a row begins anew.
       redis.call('HDEL', job.key, 'unknown_since', 'released')
     end

@@ -68,7 +68,7 @@ def test_concurrent_claimers_never_share_a_job(room):
     assert got == list("abcdef")
 
 
-@pytest.mark.parametrize(("limit", "free"), [(0, 5), (5, 0), (5, -1)])
+@pytest.mark.parametrize("limit, free", [(0, 5), (5, 0), (5, -1)])
 def test_nothing_asked_for_is_nothing_given(room, limit, free):
     room.add("a")
     answer = claim(room, 1, limit=limit, free={"async": free})

@@ -60,7 +60,9 @@ def test_due_and_expired_is_expired(room):
 
 
 def test_each_class_that_got_work_is_woken_once(room):
-    room.do(commands.enqueue, [new(f"{kind}{n}", executor=kind, due="+5") for kind in ("async", "thread") for n in "ab"])
+    room.do(
+        commands.enqueue, [new(f"{kind}{n}", executor=kind, due="+5") for kind in ("async", "thread") for n in "ab"]
+    )
     room.now += 5
     room.look()
     room.do(commands.promote)
@@ -79,7 +81,7 @@ def test_a_paused_queue_goes_on_promoting_but_gives_nothing_out(room):
 # --- who waits for the next due time
 
 
-@pytest.mark.parametrize(("due", "told"), [("+500", True), ("+1000", True), ("+1500", False)])
+@pytest.mark.parametrize("due, told", [("+500", True), ("+1000", True), ("+1500", False)])
 def test_an_earlier_time_wakes_somebody_a_later_one_does_not(room, due, told):
     room.add("b", due="+1000")
     room.look()

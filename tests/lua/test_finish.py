@@ -15,7 +15,7 @@ def complete(room, *rows, worker="n.1"):
     return room.do(commands.complete, worker=worker, done=[Done(f"default:{name}", *rest) for name, *rest in rows])
 
 
-def fail(room, epoch, verb="retry", delay_ms=1000, error='{"type":"E"}', reason="why", name="a", worker="n.1"):
+def fail(room, epoch, verb="retry", *, delay_ms=1000, error='{"type":"E"}', reason="why", name="a", worker="n.1"):
     failures = [Failure(f"default:{name}", epoch, verb, delay_ms, error, reason)]
     (word,) = room.do(commands.fail, worker=worker, failures=failures)
     return word
@@ -121,7 +121,7 @@ def test_three_attempts_are_exactly_three_runs(room):
     assert [room.job().get(f"error:{n}") is not None for n in (1, 2, 3, 4)] == [True, True, True, False]
 
 
-@pytest.mark.parametrize(("verb", "state"), [("retry", "cancelled"), ("fail", "failed")])
+@pytest.mark.parametrize("verb, state", [("retry", "cancelled"), ("fail", "failed")])
 def test_a_job_whose_cancel_was_asked_is_not_retried(room, verb, state):
     epoch = room.held()
     room.do(commands.cancel, ["default:a"])
@@ -166,7 +166,7 @@ def test_a_job_that_ran_may_be_handed_back_as_unknown_for_a_whole_grace_again(ro
 
 
 @pytest.mark.parametrize("call", ["complete", "fail", "release", "snooze"])
-@pytest.mark.parametrize(("worker", "epoch"), [("n.1", -1), ("n.1", 1), ("n.2", 0), ("", 0)])
+@pytest.mark.parametrize("worker, epoch", [("n.1", -1), ("n.1", 1), ("n.2", 0), ("", 0)])
 def test_an_old_epoch_or_another_worker_changes_nothing(room, call, worker, epoch):
     held = room.held() + epoch
     room.look()
@@ -221,7 +221,7 @@ def said(room, call, worker, *epochs):
 
 
 @pytest.mark.parametrize(
-    ("call", "wrong"),
+    "call, wrong",
     [
         ("fail", {"verb": "again"}),
         ("fail", {"delay_ms": -1}),

@@ -14,7 +14,7 @@ def release(room, epoch, executor="", name="a", worker="n.1"):
     return word
 
 
-def snooze(room, epoch, kind="snooze", delay_ms=1000, grace_ms=60_000, name="a"):
+def snooze(room, epoch, kind="snooze", *, delay_ms=1000, grace_ms=60_000, name="a"):
     jobs = [Snoozed(f"default:{name}", epoch, kind, delay_ms, "no such task here")]
     (word,) = room.do(commands.snooze, worker="n.1", grace_ms=grace_ms, jobs=jobs)
     return word

@@ -37,7 +37,7 @@ def test_a_lease_that_went_missing_is_restored(room):
     assert room.keyspace.dump()["leases"] == {"default:a": T0 + LEASE_MS}
 
 
-@pytest.mark.parametrize(("worker", "epoch"), [("n.1", -1), ("n.1", 1), ("n.2", 0)])
+@pytest.mark.parametrize("worker, epoch", [("n.1", -1), ("n.1", 1), ("n.2", 0)])
 def test_an_old_epoch_or_another_worker_renews_nothing(room, worker, epoch):
     held = room.held()
     room.look()

@@ -35,7 +35,7 @@ def left(room):
 
 
 @pytest.mark.parametrize(
-    ("fields", "result", "after_ms"),
+    "fields, result, after_ms",
     [
         ({}, b"", DAY_MS),
         ({}, b"r", DAY_MS),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.lua.keyspace import Dump
-from tests.simulation.model import ENDS, WAITS, Model
+from tests.simulation.model import ENDS, WAITS
+from tests.simulation.workers import Model
 
 # Which worker was told the time of what is due next: a hint, tested by itself.
 HINTS = {"timer_at", "timer_worker"}

@@ -23,12 +23,13 @@ from tests.lua.keyspace import Dump, Keyspace, changes
 from tests.simulation import invariants
 from tests.simulation.acts import ACTS, Worker
 from tests.simulation.expected import comparable, keyspace
-from tests.simulation.model import ENDS, Model
+from tests.simulation.model import ENDS
+from tests.simulation.workers import Model
 
 T0 = 1_800_000_000_000
 LEASE_MS = 8_000
-# A seed for each step. Drawing every choice from hypothesis gave dull histories, and slow ones; what it is needed for is
-# to leave out steps until only those remain that break something.
+# A seed for each step. Drawing every choice from hypothesis gave dull histories, and slow ones; what it is needed for
+# is to leave out steps until only those remain that break something.
 CHANCE = st.binary(min_size=8, max_size=8)
 UNTIMED = {"wait"}  # operations that take no time
 

@@ -1,7 +1,7 @@
 """The real scripts against the model, under random histories.
 
-A failure prints its seed; `SIM_SEED=<seed> make sim` (or pytest with it) replays that run, and with
-`SIM_SHRINK=1` looks for a shorter history that fails (minutes). CI makes 2,000 steps; the long run goes on for `SIM_MINUTES` (default 10).
+A failure prints its seed; `SIM_SEED=<seed> make sim` (or pytest with it) replays that run, and `SIM_SHRINK=1` looks for a
+shorter history that fails, which takes minutes. CI makes 2,000 steps; the long run goes on for `SIM_MINUTES` (10).
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ STEPS = 100
 
 def histories(number: int, raw: redis.Redis, run: Any, q: QueueKeys, given: int) -> Counter[str]:
     """Runs so many histories of 100 steps each, from a seed. Returns how often each operation was called."""
+    counted: Counter[str] = Counter()
 
     class Seeded(Simulation):
-        calls: Counter[str] = Counter()
+        calls = counted
 
     Seeded.run, Seeded.q, Seeded.client = staticmethod(run), q, raw
     chosen = settings(
@@ -44,7 +45,7 @@ def histories(number: int, raw: redis.Redis, run: Any, q: QueueKeys, given: int)
     except BaseException as error:
         error.add_note(f"replay with SIM_SEED={given}")
         raise
-    return Seeded.calls
+    return counted
 
 
 def chosen_seed() -> int:

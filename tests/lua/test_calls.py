@@ -1,0 +1,198 @@
+"""What a script costs: how many redis.calls it makes, fixed and for each job. A call costs half a microsecond and more.
+
+Counted inside the script. A figure here may fall; one that has to rise wants a reason in its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from taskq import commands, keys, scripts
+from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed
+from tests.lua.room import LEASE_MS, Room, new
+
+Build = Callable[[Room, int], Command[Any]]
+
+
+def enqueued(room: Room, n: int, **options: Any) -> list[str]:
+    room.do(commands.enqueue, [new(f"j{i}", **options) for i in range(n)])
+    return [f"default:j{i}" for i in range(n)]
+
+
+def held(room: Room, n: int) -> list[tuple[str, int]]:
+    enqueued(room, n)
+    return [(job.id, job.epoch) for job in room.claim(limit=n, free={"async": n})]
+
+
+def ended(room: Room, n: int) -> list[str]:
+    done = [Done(*each, b"r") for each in held(room, n)]
+    room.do(commands.complete, worker="n.1", done=done)
+    room.now += 10**10
+    return [each.id for each in done]
+
+
+def expired(room: Room, n: int) -> None:
+    held(room, n)
+    room.do(commands.reap, lease_ms=LEASE_MS)
+    for _ in range(4):
+        room.now += 2000
+        room.do(commands.renew, lease_ms=LEASE_MS, held=[])
+
+
+def _claim(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n)
+    return commands.claim(
+        room.q, worker="n.1", request=1, lease_ms=LEASE_MS, limit=n, free={"async": n, "thread": 1}, now=room.now
+    )
+
+
+def _claim_again(room: Room, n: int) -> Command[Any]:
+    command = _claim(room, n)
+    room.run(command)
+    return command
+
+
+def _due(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n, due="+1")
+    return commands.promote(room.q, now=room.now + 1)
+
+
+def _reap(room: Room, n: int) -> Command[Any]:
+    expired(room, n)
+    return commands.reap(room.q, lease_ms=LEASE_MS, now=room.now)
+
+
+def _prune(room: Room, n: int) -> Command[Any]:
+    ended(room, n)
+    return commands.prune(room.q, now=room.now)
+
+
+def _clear(room: Room, n: int) -> Command[Any]:
+    ended(room, n)
+    return commands.clear(room.q, states=["completed"], now=room.now)
+
+
+def _purge(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n)
+    return commands.purge(room.q, now=room.now)
+
+
+def _expire(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n, expires="+1")
+    return commands.expire(room.q, now=room.now + 1)
+
+
+def _peek(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n)
+    return commands.peek(room.q, "available")
+
+
+def _counts(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n)
+    return commands.counts(room.q)
+
+
+def _wait(room: Room, n: int) -> Command[Any]:
+    return commands.wait(room.q, enqueued(room, n)[0])
+
+
+def _on_held(operation: Callable[..., Command[Any]], name: str, row: Callable[..., Any], **options: Any) -> Build:
+    def build(room: Room, n: int) -> Command[Any]:
+        rows = {name: [row(*each) for each in held(room, n)]}
+        return operation(room.q, now=room.now, **rows, **options)
+
+    return build
+
+
+HOLDER = {"worker": "n.1"}
+COSTS: dict[str, tuple[int, int, Build]] = {
+    # script: fixed, for each job, what is called
+    "enqueue": (14, 3, lambda room, n: commands.enqueue(room.q, [new(f"j{i}") for i in range(n)], now=room.now)),
+    "claim": (32, 2, _claim),
+    "claim again": (6, 2, _claim_again),
+    "renew": (4, 1, _on_held(commands.renew, "held", lambda job, e: Held(job, e, "n.1"), lease_ms=LEASE_MS)),
+    "complete": (15, 2, _on_held(commands.complete, "done", lambda job, e: Done(job, e, b"r"), **HOLDER)),
+    "fail": (
+        13,
+        2,
+        _on_held(commands.fail, "failures", lambda job, e: Failure(job, e, "retry", 5, "{}", "x"), **HOLDER),
+    ),
+    "release": (11, 3, _on_held(commands.release, "jobs", lambda job, e: Release(job, e, ""), **HOLDER)),
+    "snooze": (
+        11,
+        2,
+        _on_held(commands.snooze, "jobs", lambda i, e: Snoozed(i, e, "snooze", 5, ""), grace_ms=1, **HOLDER),
+    ),
+    "bury": (16, 3, _on_held(commands.bury, "jobs", lambda job, e: Buried(job, e, "lost"), why="x", **HOLDER)),
+    "reap": (14, 3, _reap),
+    "promote": (12, 3, _due),
+    "expire": (21, 3, _expire),
+    "prune": (15, 1, _prune),
+    "purge": (30, 2, _purge),
+    "clear": (5, 0, _clear),
+    "cancel": (20, 3, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),
+    "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),
+    "peek": (10, 1, _peek),
+    "counts": (14, 0, _counts),
+    "fetch": (0, 1, lambda room, n: commands.fetch(room.q, enqueued(room, n))),
+    "wait": (3, 0, _wait),
+    "wake": (1, 1, lambda room, n: commands.wake(room.q, [f"class{i}" for i in range(n)], now=room.now)),
+    "pause": (2, 0, lambda room, n: commands.pause(room.q, now=room.now)),
+    "resume": (3, 0, lambda room, n: commands.resume(room.q, now=room.now)),
+    "declare": (
+        3,
+        1,
+        lambda room, n: commands.declare(room.q, kinds={f"t{i}": "async" for i in range(n)}, retention={}),
+    ),
+    "register_queue": (2, 0, lambda room, n: commands.register_queue(_registry(room), "default")),
+    "queues": (1, 0, lambda room, n: commands.queues(_registry(room))),
+    "beat": (
+        4,
+        2,
+        lambda room, n: commands.beat(
+            _registry(room),
+            node="n",
+            ttl_ms=9_000,
+            fields={"a": 1},
+            tasks=[(f"t{i}", "q", "async") for i in range(n)],
+            now=room.now,
+        ),
+    ),
+    "depart": (2, 0, lambda room, n: commands.depart(_registry(room), "n")),
+    "nodes": (1, 0, lambda room, n: commands.nodes(_registry(room))),
+    "task_info": (1, 0, lambda room, n: commands.task_info(_registry(room), "t")),
+}
+# Called without an injected time, these read the clock once.
+CLOCK = {"nodes": 1}
+
+
+def _registry(room: Room) -> keys.ClusterKeys:
+    return keys.cluster(room.q.namespace)
+
+
+@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("n", [1, 60])
+def test_a_script_makes_no_more_calls_than_this(room, name, n):
+    fixed, each, build = COSTS[name]
+    _, counted = room.count(build(room, n))
+    assert counted["KEYS"] == counted["SMEMBERS"] * (name != "queues") == 0
+    assert counted.total() <= fixed + each * n + CLOCK.get(name, 0), counted
+
+
+def test_every_script_has_its_figure():
+    assert {name.removesuffix(" again") for name in COSTS} == set(scripts.names())
+
+
+def test_the_hottest_scripts_need_two_calls_a_job_and_one_write_a_batch(room):
+    """Claim: read and write the record. Finish: the same. All sets are written once a batch."""
+    for name in ("claim", "complete"):
+        room.client.flushall()
+        room.now += 10**6
+        _, counted = room.count(COSTS[name][2](room, 100))
+        assert counted["HSET"] <= 102
+        assert counted["HGETALL"] + counted["HMGET"] <= 103
+        assert counted.total() <= 232
+        room._requests.clear()
