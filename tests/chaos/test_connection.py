@@ -89,3 +89,16 @@ def test_the_script_cache_is_emptied_under_load(fleet, shop, ledger, raw, look):
     assert len(ledger.starts()) == len(jobs)
     for word in ("refused", "NOSCRIPT", "error"):
         assert word not in fleet.text(), fleet.text()
+
+
+def test_an_emptied_server_is_as_good_as_a_new_one(fleet, shop, look, raw):
+    """FLUSHALL takes what was accepted; what comes after it runs, and nobody trips over what was in hand."""
+    fleet.start("-w", "2")
+    before = fleet.pids()
+    lost = shop.app.enqueue_many([shop.nap.call(0.5) for _ in range(250)])
+    look.until(lost[:10], "running")
+    look.accepted.clear()
+    raw.flushall()
+    fresh = [shop.nap.enqueue(0.1), shop.work.enqueue(0.1), shop.nap.using(delay=0.3).enqueue(0)]
+    look.until(fresh, "completed", 15)
+    assert fleet.pids() == before

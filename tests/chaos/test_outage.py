@@ -56,6 +56,26 @@ def test_the_server_dies_and_comes_back(fleet, shop, look, own, away_s):
     assert node.text().count("Redis is away") < 10, "an outage fills the log"
 
 
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("still_s", [6, 20])
+def test_the_server_stands_still(fleet, shop, look, own, still_s):
+    """For less than a lease, and for longer: nobody could renew, so nobody may reap."""
+    fleet.start("-w", "2")
+    fleet.start()
+    before = fleet.pids()
+    through = shop.app.enqueue_many([shop.nap.call(still_s + 5), shop.nap.call(3)])
+    look.until(through, "running")
+    os.kill(own.pid, signal.SIGSTOP)
+    time.sleep(still_s)
+    os.kill(own.pid, signal.SIGCONT)
+    fresh = shop.app.enqueue_many([shop.nap.call(0) for _ in range(10)])
+    look.until([*fresh, *through], "completed", 30)
+    assert not look.ledger.more_than_once()
+    assert {look.record(job).attempt for job in through} == {1}
+    assert fleet.pids() == before
+
+
 class Storm:
     """Strikes at random; a seed replays its choices. `killed`: the pids of workers that it ended."""
 
