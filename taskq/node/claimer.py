@@ -203,7 +203,7 @@ class Claimer:
         except Exception as error:  # noqa: BLE001 (a claimer that ends would leave a worker that does nothing)
             self._failed(source, offer, error)
             return False
-        self._outage.ends()
+        self._outage.ends(source.keys.name)
         until_ms, room = sent_ms + self._lease_ms, (self.free,) if source.lent else ()
         got = self._start(source.keys, claim.jobs, until_ms, *room) if claim.jobs else {}
         self._take_back(source, offer, got)
@@ -236,7 +236,7 @@ class Claimer:
     def _failed(self, source: Source, offer: Offer, error: Exception) -> None:
         now = time.monotonic()
         if isinstance(error, Unavailable):
-            self._outage.begins(error)
+            self._outage.begins(error, source.keys.name)
             over = source.unanswered(now, self._lease_ms / 1000)
         else:  # an answer, if no good one: nothing is in doubt, and no slot is kept from the other queues
             if not source.failures:

@@ -102,11 +102,11 @@ class Committer:
             try:
                 answered = await self._answers(q, batch)
             except Unavailable as error:
-                self._outage.begins(error)
+                self._outage.begins(error, q.name)
                 failures += 1
                 await asyncio.sleep(again_s(failures) * random.uniform(0.5, 1))
             else:
-                self._outage.ends()
+                self._outage.ends(q.name)
                 for job, word in answered:
                     settled(job, word)
                 return

@@ -29,8 +29,11 @@ class Janitor:
     async def step(self) -> float:
         """Prune each queue once, at most 100 jobs; soon again while one was full."""
         self._full = False
-        await each(self._prune, self._queues())
+        await each(self._prune, self._queues(), self._away)
         return BUSY_S if self._full else EVERY_S
+
+    def _away(self, queue: str) -> object:
+        return self._server.away(keys.queue(self._namespace, queue).prefix)
 
     async def _prune(self, queue: str) -> None:
         command = commands.prune(keys.queue(self._namespace, queue), limit=LIMIT)

@@ -72,7 +72,7 @@ class Keeper:
             if not is_stopped(child.pid)
             for entry in self._kept(child)
         ]
-        await each(self._renew, batches(holdings))
+        await each(self._renew, batches(holdings), self._away)
         return max(0.0, self._every_s - (now_ms() - began) / 1000)
 
     def _kept(self, child: Child) -> list[Entry]:
@@ -81,6 +81,9 @@ class Keeper:
         still = {(entry.id, entry.epoch) for entry in held}
         child.told = {told for told in child.told if told[1:] in still}
         return [entry for entry in held if ("lost", entry.id, entry.epoch) not in child.told]
+
+    def _away(self, batch: tuple[str, list[Holding]]) -> object:
+        return self._server.away(keys.queue(self._namespace, batch[0]).prefix)
 
     async def _renew(self, batch: tuple[str, list[Holding]]) -> None:
         queue, holdings = batch

@@ -26,22 +26,35 @@ Step = Callable[[], Awaitable[float]]
 
 
 class Outage:
-    """Whether Redis answers, as one line in the log at each change."""
+    """Whether Redis answers, as one line in the log at each change. `apart`: each queue for itself, as in a cluster."""
 
-    def __init__(self) -> None:
-        self.since: float | None = None
+    def __init__(self, *, apart: bool = False) -> None:
+        self._apart = apart
+        self._since: dict[str, float] = {}
 
-    def begins(self, error: Exception) -> None:
+    @property
+    def since(self) -> float | None:
+        """Since when, on the monotonic clock; None while every queue is answered."""
+        return min(self._since.values(), default=None)
+
+    def begins(self, error: Exception, queue: str = "") -> None:
         """A call found nobody there."""
-        if self.since is None:
-            self.since = time.monotonic()
-            log.warning("Redis is away; trying again until it is back", error=str(error))
+        at = self._at(queue)
+        if at not in self._since:
+            self._since[at] = time.monotonic()
+            log.warning("Redis is away; trying again until it is back", error=str(error), **_named(at))
 
-    def ends(self) -> None:
+    def ends(self, queue: str = "") -> None:
         """A call was answered."""
-        if self.since is not None:
-            log.warning("Redis is back", away_s=round(time.monotonic() - self.since, 1))
-            self.since = None
+        if self._since and (since := self._since.pop(self._at(queue), None)) is not None:
+            log.warning("Redis is back", away_s=round(time.monotonic() - since, 1), **_named(self._at(queue)))
+
+    def _at(self, queue: str) -> str:
+        return queue if self._apart else ""
+
+
+def _named(queue: str) -> dict[str, str]:
+    return {"queue": queue} if queue else {}
 
 
 def again_s(failures: int) -> float:
@@ -49,17 +62,32 @@ def again_s(failures: int) -> float:
     return float(min(AGAIN_MAX_S, AGAIN_S * 2 ** min(failures - 1, 10)))
 
 
-async def each(work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+async def each(
+    work: Callable[[T], Awaitable[None]], items: Iterable[T], away: Callable[[T], object] = lambda _: None
+) -> None:
     """Do `work` for every item, a few at a time: a queue whose shard is away delays no other, and many queues don't
     open many connections. The first error is raised after all were tried; Unavailable only if there is no other.
+
+    `away`: the shard of an item while that is known not to answer, else None. Such items come last, and once one of
+    them has failed, the others of its shard are left out: they would wait in vain, and this step with them.
     """
     places = asyncio.Semaphore(AT_ONCE)
+    failed: dict[object, Unavailable] = {}
 
     async def one(item: T) -> None:
         async with places:
-            await work(item)
+            if failed and (known := failed.get(away(item))) is not None:
+                raise known
+            try:
+                await work(item)
+            except Unavailable as error:
+                if (shard := away(item)) is not None:
+                    failed[shard] = error
+                raise
 
-    answers = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(one(item) for item in sorted(items, key=lambda item: away(item) is not None)), return_exceptions=True
+    )
     errors = [answer for answer in answers if answer is not None]
     for error in sorted(errors, key=lambda error: isinstance(error, Unavailable)):
         raise error

@@ -33,8 +33,11 @@ class Reaper:
 
     async def step(self) -> float:
         """Reap every queue until nothing is left that has expired. A queue that doesn't answer stops no other."""
-        await each(self._reap, self._queues())
+        await each(self._reap, self._queues(), self._away)
         return EVERY_S
+
+    def _away(self, queue: str) -> object:
+        return self._server.away(keys.queue(self._namespace, queue).prefix)
 
     async def _reap(self, queue: str) -> None:
         command = commands.reap(keys.queue(self._namespace, queue), lease_ms=self._lease_ms, limit=LIMIT)

@@ -10,11 +10,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from taskq import commands, keys
 from taskq.connection import AsyncServer, run_async
+from taskq.errors import Unavailable
 from taskq.node.channel import Hello
+from taskq.node.loop import each
 from taskq.node.options import NodeOptions
 from taskq.settings import Settings
 
@@ -67,7 +69,24 @@ class Registry:
         if hello is None:
             return EVERY_S
         due = hello is not self._declared or time.monotonic() - self._declared_at >= DECLARE_S
-        tasks = [(name, str(task["queue"]), str(task["executor"])) for name, task in hello.tasks.items()] if due else []
+        failure: Unavailable | None = None
+        for say in (self._greet, self._declare) if due else (self._beat,):
+            try:  # the registry and the queues may be on different shards, of which one is away
+                await say(hello)
+            except Unavailable as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        if due:
+            self._declared, self._declared_at = hello, time.monotonic()
+        return EVERY_S
+
+    async def _greet(self, hello: Hello) -> None:
+        await self._beat(
+            hello, [(name, str(task["queue"]), str(task["executor"])) for name, task in hello.tasks.items()]
+        )
+
+    async def _beat(self, hello: Hello, tasks: Sequence[tuple[str, str, str]] = ()) -> None:
         fields = record(hello, self._options, self._workers())
         for at in range(0, max(1, len(tasks)), CALL_TASKS):
             command = commands.beat(
@@ -78,12 +97,14 @@ class Registry:
                 tasks=tasks[at : at + CALL_TASKS],
             )
             await run_async(self._server, command, deadline_s=_CALL_S)
-        if due:
-            await self._declare(hello)
-            self._declared, self._declared_at = hello, time.monotonic()
-        return EVERY_S
 
     async def _declare(self, hello: Hello) -> None:
+        await each(lambda queue: self._declare_queue(hello, queue), hello.queues, self._away)
+        for queue in hello.queues:
+            command = commands.register_queue(keys.cluster(self._settings.namespace), queue)
+            await run_async(self._server, command, deadline_s=_CALL_S)
+
+    async def _declare_queue(self, hello: Hello, queue: str) -> None:
         kept = self._settings.retention
         retention = {
             "keep_completed": kept.completed_ms,
@@ -92,15 +113,14 @@ class Registry:
             "max_completed": kept.max_completed,
             "max_failed": kept.max_failed,
         }
-        for queue in hello.queues:
-            kinds = [(name, str(task["executor"])) for name, task in hello.tasks.items() if task["queue"] == queue]
-            await run_async(
-                self._server, commands.register_queue(keys.cluster(self._settings.namespace), queue), deadline_s=_CALL_S
-            )
-            q = keys.queue(self._settings.namespace, queue)
-            for at in range(0, max(1, len(kinds)), CALL_TASKS):
-                command = commands.declare(q, kinds=dict(kinds[at : at + CALL_TASKS]), retention=retention)
-                await run_async(self._server, command, deadline_s=_CALL_S)
+        kinds = [(name, str(task["executor"])) for name, task in hello.tasks.items() if task["queue"] == queue]
+        q = keys.queue(self._settings.namespace, queue)
+        for at in range(0, max(1, len(kinds)), CALL_TASKS):
+            command = commands.declare(q, kinds=dict(kinds[at : at + CALL_TASKS]), retention=retention)
+            await run_async(self._server, command, deadline_s=_CALL_S)
+
+    def _away(self, queue: str) -> object:
+        return self._server.away(keys.queue(self._settings.namespace, queue).prefix)
 
     async def depart(self) -> None:
         """Take the record away. Raises Unavailable; it then goes by itself."""

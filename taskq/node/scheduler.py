@@ -28,8 +28,11 @@ class Scheduler:
 
     async def step(self) -> float:
         """Move all that is due. A queue that doesn't answer stops no other."""
-        await each(self._move, self._queues())
+        await each(self._move, self._queues(), self._away)
         return EVERY_S
+
+    def _away(self, queue: str) -> object:
+        return self._server.away(keys.queue(self._namespace, queue).prefix)
 
     async def _move(self, queue: str) -> None:
         q = keys.queue(self._namespace, queue)

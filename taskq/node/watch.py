@@ -94,7 +94,7 @@ class Watch:
                 # A marker may have been popped and lost on its way: every queue is looked at.
                 failures += 1
                 if isinstance(error, Unavailable):
-                    self._outage.begins(error)
+                    self._outage.begins(error, self._sources[0].keys.name)
                 else:
                     log.warning("waiting for work failed; trying again", error=line_of(error))
                 for source, klass in markers.values():

@@ -54,7 +54,8 @@ class Worker:
         settings = app.settings
         queues = {name: keys.queue(settings.namespace, name) for name in hello.queues}
         slots = {"async": start.concurrency, "thread": start.threads}
-        outage = Outage()
+        apart = parse_url(settings.url).kind == "cluster"
+        outage = Outage(apart=apart)
         self._start = start
         self._table = table
         self._node = node
@@ -80,7 +81,7 @@ class Worker:
             node_age_ms=table.node_age_ms,
             gone=self._declared_dead,
             outage=outage,
-            apart=parse_url(settings.url).kind == "cluster",
+            apart=apart,
         )
         pipeline = Pipeline(
             threads=self.threads,
