@@ -104,7 +104,7 @@ class AsyncServer:
             await wait.close()
             if isinstance(error, Exception):
                 await self._doubt(wait.place, error)
-                raise translated(error, self.where) from error
+                raise translated(error, self._dial.address) from error
             raise
         return reply[0].decode() if reply else None
 
@@ -158,7 +158,7 @@ class AsyncServer:
                 if pause_s is None:
                     if isinstance(error, NotReplicated):
                         raise
-                    raise translated(error, self.where) from error
+                    raise translated(error, self._dial.address) from error
                 if moved_primary(error):
                     await self._lines().drop_idle(None)
                 await asyncio.sleep(pause_s)

@@ -97,5 +97,5 @@ def asked(settings: Settings, talk: Callable[[Line], T], *, deadline_s: float | 
             tries += 1
             pause_s = patience.pause_s() if passing(error) else None
             if pause_s is None:
-                raise translated(error, address.where) from error
+                raise translated(error, address) from error
             time.sleep(pause_s)

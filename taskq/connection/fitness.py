@@ -131,9 +131,7 @@ def permissions(known: Facts, settings: Settings) -> Finding:
     refused = {each: reply for each, reply in known.probed.items() if isinstance(reply, Refusal)}
     lacking = [each for each, reply in refused.items() if reply.unknown]
     if lacking:
-        return Finding(
-            name, "fail", f"lacks {_listed(lacking)}", "taskq needs Redis 6.2 or newer, whole"
-        )
+        return Finding(name, "fail", f"lacks {_listed(lacking)}", "taskq needs Redis 6.2 or newer, whole")
     forbidden = {each: reply.text for each, reply in refused.items() if reply.forbids}
     if not forbidden:
         return Finding(name, "ok", f"all {len(known.probed)} commands that taskq sends")
@@ -166,9 +164,7 @@ def persistence(known: Facts) -> Finding:
     if aof and info.get("aof_last_write_status", "ok") != "ok":
         return Finding(name, "fail", "the append-only file can't be written", "look at the server's disk and log")
     if save and info.get("rdb_last_bgsave_status", "ok") != "ok":
-        return Finding(
-            name, "fail", "the last snapshot failed", "look at the server's disk and log"
-        )
+        return Finding(name, "fail", "the last snapshot failed", "look at the server's disk and log")
     if aof:
         return Finding(name, "ok", "append-only file")
     if save is None:

@@ -98,7 +98,7 @@ class Server:
                 if pause_s is None:
                     if isinstance(error, NotReplicated):
                         raise
-                    raise translated(error, self.where) from error
+                    raise translated(error, self._dial.address) from error
                 if moved_primary(error):
                     self._drop_idle(None)
                 if pause_s:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from taskq.errors import ServerFull, ServerUnsupported, TaskQError, Unavailable
+from taskq.address import Address
+from taskq.connection.explain import about_server, about_way
+from taskq.errors import TaskQError
 
 #: Replies of a server that can't serve just now but will: a failover, a restart, a moving slot, a long script.
-_PASSING = ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "UNBLOCKED", "NOREPLICAS")
+_PASSING = (
+    "LOADING",
+    "READONLY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "BUSY",
+    "UNBLOCKED",
+    "NOREPLICAS",
+    "MISCONF",
+)
 #: What a server says that was the primary and is a replica now: to a script, to WAIT, to a read without its primary.
 _DEMOTED = ("read only replica", "replica instances", "Link with MASTER is down")
 #: A script found half a keyspace: its slot is on its way to another shard.
 _ON_THE_MOVE = "non local key"
-_REFUSED = ("WRONGPASS", "NOAUTH", "invalid username-password", "invalid password", "Authentication required")
+#: A TLS that can't come about by trying again.
+_NO_TLS = ("certificate verify failed", "certificate required", "wrong version number")
 
 
 def failures() -> tuple[type[BaseException], ...]:
@@ -31,7 +44,7 @@ def passing(error: BaseException) -> bool:
         kinds = redis_errors.ClusterDownError | redis_errors.TryAgainError | redis_errors.AskError
         text = str(error)
         return isinstance(error, kinds) or moved_primary(error) or _ON_THE_MOVE in text or text.startswith(_PASSING)
-    if isinstance(error, OSError) and "certificate" in str(error).lower():
+    if any(words in str(error).lower().replace("_", " ") for words in _NO_TLS):
         return False
     return isinstance(error, redis_errors.ConnectionError | redis_errors.TimeoutError | OSError | TimeoutError)
 
@@ -58,22 +71,17 @@ def unreachable(error: BaseException) -> bool:
     return isinstance(error, redis_errors.ConnectionError | redis_errors.TimeoutError | OSError | TimeoutError)
 
 
-def translated(error: BaseException, where: str) -> TaskQError:
+def translated(error: BaseException, address: Address) -> TaskQError:
     """Our error for one of redis; the caller raises it `from` the cause."""
     import redis.exceptions as redis_errors
 
-    text = str(error) or type(error).__name__
-    logins = redis_errors.AuthenticationError | redis_errors.AuthorizationError
-    if isinstance(error, logins) or text.startswith(_REFUSED):
-        return Unavailable(f"the server at {where} refuses the login ({text}): check user name and password in the URL")
-    if isinstance(error, redis_errors.NoPermissionError) or text.startswith("NOPERM"):
-        return Unavailable(f"the server at {where} forbids what taskq needs ({text}): extend the user's ACL")
-    if isinstance(error, redis_errors.OutOfMemoryError) or "OOM command not allowed" in text:
-        return ServerFull(f"the server at {where} is at maxmemory: nothing was added; free memory or raise the limit")
-    if "unknown command" in text.lower() or "unknown redis command" in text.lower():
-        return ServerUnsupported(f"the server at {where} lacks a command that taskq needs ({text}): Redis 6.2 or newer")
+    if isinstance(error, TaskQError):
+        return error
+    moved = "MOVED " if isinstance(error, redis_errors.MovedError) else ""  # the library took the word off
+    text = moved + " ".join(str(error).split()) or type(error).__name__
+    said = about_server(text, address)
+    if said is not None:
+        return said
     if isinstance(error, redis_errors.ResponseError) and not passing(error):
-        return TaskQError(f"the server at {where} answered: {text}")
-    if "certificate" in text.lower() or "SSL" in text:
-        return Unavailable(f"no TLS connection to {where} ({text}): check the scheme (rediss://) and ssl_ca_certs")
-    return Unavailable(f"no answer from the server at {where} ({text}): is it running, and is the URL right?")
+        return TaskQError(f"the server at {address.where} answered: {text}")
+    return about_way(text, address)

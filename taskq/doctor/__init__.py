@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from taskq import scripts
@@ -94,8 +95,8 @@ def _shard(settings: Settings, address: Address, place: Place) -> list[Finding]:
         with line(settings, at=place) as asking:
             return _one(asking, settings, address)
     except failures() as error:
-        where = f"{place[0]}:{place[1]}"
-        return [judge.unreachable(where, str(translated(error, where)))]
+        shard = replace(address, hosts=(place,))
+        return [judge.unreachable(shard.where, str(translated(error, shard)))]
 
 
 def _worst(by_shard: dict[Place, list[Finding]]) -> list[Finding]:

@@ -39,9 +39,7 @@ def memory(known: Facts) -> Finding:
     if left <= 0:
         return Finding(name, "fail", found, "enqueueing is refused: raise maxmemory, or clear jobs")
     if left < 0.1:
-        return Finding(
-            name, "warn", found, "raise maxmemory, or keep ended jobs less long: at 0% nothing is enqueued"
-        )
+        return Finding(name, "warn", found, "raise maxmemory, or keep ended jobs less long: at 0% nothing is enqueued")
     return Finding(name, "ok", found)
 
 
@@ -78,9 +76,7 @@ def round_trip(took_ms: Sequence[float]) -> Finding:
     p50, p99 = (took_ms[min(len(took_ms) - 1, math.ceil(len(took_ms) * part) - 1)] for part in (0.5, 0.99))
     found = f"p50 {p50:.2f} ms, p99 {p99:.2f} ms ({len(took_ms)} pings)"
     if p50 > SLOW_MS:
-        return Finding(
-            "round trip", "warn", found, "every enqueue and claim waits that long: move closer to it"
-        )
+        return Finding("round trip", "warn", found, "every enqueue and claim waits that long: move closer to it")
     if p99 > SLOW_P99_MS:
         return Finding("round trip", "warn", found, "the server or the network stalls at times: see its SLOWLOG")
     return Finding("round trip", "ok", found)
