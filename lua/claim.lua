@@ -81,18 +81,18 @@ if last[2] then
   pass_on()
   return { 'gone', {}, -1, 0 }
 end
-local last_request = tonumber(last[1] or '0')
+local last_request = record.number(last[1], 0)
 if request < last_request then
   return { 'stale', {}, -1, 0 }
 end
 
 local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version' }
 local meta = redis.call('HMGET', keys.meta, unpack(META))
-local version = tonumber(meta[6] or '0')
+local version = record.number(meta[6], 0)
 local jobs = {}
 
 local function hand_out(job, flat)
-  jobs[#jobs + 1] = { job.id, job.epoch, tonumber(job.attempt), flat }
+  jobs[#jobs + 1] = { job.id, job.epoch, record.attempt(job), flat }
 end
 
 -- One worker is told the exact time of what is due next, the others a little later: they needn't all come.
@@ -101,7 +101,7 @@ local function next_ms()
   if not at then
     return -1
   end
-  local told = tonumber(meta[4] or nil)
+  local told = record.number(meta[4])
   if told ~= at or meta[5] == arg.worker or now > at + 1000 then
     if told ~= at then
       redis.call('HSET', keys.meta, 'timer_at', clock.text(at), 'timer_worker', arg.worker)
@@ -143,7 +143,7 @@ local function start(id)
   if flat == 'missing' then
     return nil
   end
-  if flat == 'damaged' or not job.state then
+  if flat == 'damaged' then
     state.condemn(id, now)
     return nil
   end
@@ -151,7 +151,12 @@ local function start(id)
     return nil
   end
   job.taken = true
-  if job.expires_at and (tonumber(job.expires_at) or 0) <= now then
+  local damage = record.damage(job)
+  if damage then
+    state.move(job, 'failed', now, { 'reason', 'BadRecord: ' .. damage })
+    return nil
+  end
+  if record.number(job.expires_at, now + 1) <= now then
     state.move(job, 'cancelled', now, { 'reason', 'expired' })
     return nil
   end
@@ -160,7 +165,7 @@ local function start(id)
     state.move(job, 'failed', now, { 'reason', 'attempts exhausted' })
     return nil
   end
-  local epoch = clock.text(math.max((tonumber(job.epoch or '0') or 0) + 1, now))
+  local epoch = clock.text(math.max(record.number(job.epoch, 0) + 1, now))
   local more = { 'epoch', epoch, 'attempt', attempt, 'worker', arg.worker }
   if job.started_at == '' then
     more[7], more[8] = 'started_at', clock.text(now)

@@ -29,4 +29,4 @@ end
 for i = tasks_at, #ARGV, 2 do
   redis.call('HSET', keys.kinds, ARGV[i], ARGV[i + 1])
 end
-return tonumber(redis.call('HGET', keys.meta, 'class_version') or '0')
+return tonumber(redis.call('HGET', keys.meta, 'class_version') or nil) or 0

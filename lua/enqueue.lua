@@ -45,7 +45,7 @@ keys.bind(
 local arg = args.bind('now', 'exists')
 
 local now = clock.now(arg.now)
-local kinds, jobs, words, seen = {}, {}, {}, {}
+local kinds, jobs, words, seen, damaged = {}, {}, {}, {}, {}
 
 local function class_of(task, executor)
   local kind = kinds[task]
@@ -62,14 +62,15 @@ local function answer(id, token, due)
     return 'existing'
   end
   local found = redis.pcall('HMGET', keys.job(id), 'state', 'token', 'created_at')
-  if found.err then
+  if found.err or (not found[1] and (found[2] or found[3])) then
+    damaged[#damaged + 1] = id
     return 'existing'
   elseif not found[1] then
     return nil
   elseif (found[2] or '') ~= token then
     return 'existing'
   end
-  local created_at = tonumber(found[3] or nil) or 0
+  local created_at = record.number(found[3], 0)
   return (clock.at(due, created_at) or 0) > created_at and 'scheduled' or 'available'
 end
 
@@ -101,6 +102,9 @@ while ARGV[at] do
   at = at + 8 + 2 * count
 end
 
+for _, id in ipairs(damaged) do
+  state.condemn(id, now)
+end
 local new_class = false
 local registered = {}
 for _, job in ipairs(jobs) do

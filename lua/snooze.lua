@@ -63,7 +63,7 @@ end
 state.begin()
 for _, each in ipairs(held) do
   local job, kind, delay_ms, reason, place = unpack(each)
-  local since = tonumber(job.unknown_since or clock.text(now))
+  local since = record.number(job.unknown_since, now)
   local more = { 'ended', lease.ended(job.epoch, 'snooze') }
   local function set(field, value)
     more[#more + 1] = field

@@ -2,6 +2,8 @@
 -- that a cluster can refuse what isn't all here; keys named after a job, lane, class or worker are built from
 -- the prefix. Mirrors taskq/keys.py; a test compares the two.
 
+-- @include lib/server.lua
+
 local keys = {}
 
 function keys.bind(...)

@@ -9,6 +9,12 @@ local lane = { known = {}, order = {} }
 -- Without a fairness key all lanes of a level stand in one group.
 local NO_KEY = '-'
 
+-- As enqueue takes it and a set names it: another spelling would be another lane.
+local function is_priority(text)
+  local number = record.number(text)
+  return number and number >= -512 and number <= 511 and clock.text(number) == text
+end
+
 function lane.named(class, priority)
   local name = class .. ':' .. priority
   local found = lane.known[name]
@@ -31,7 +37,7 @@ function lane.named(class, priority)
 end
 
 function lane.of(job)
-  return lane.named(job.class or 'async', job.priority or '0')
+  return lane.named(job.class or 'async', is_priority(job.priority) and job.priority or '0')
 end
 
 -- At the end of the body. Returns the entry, which the record keeps.
@@ -51,17 +57,26 @@ end
 function lane.remove(job)
   local here = lane.of(job)
   here.taken = true
-  if job.entry and job.entry ~= '' then
-    redis.call('XDEL', here.body, job.entry)
+  if job.entry and string.find(job.entry, '^%d+%-%d+$') and #job.entry <= 24 then
+    local entry = redis.call('XRANGE', here.body, job.entry, job.entry)[1]
+    if entry and entry[2][2] == job.id then
+      redis.call('XDEL', here.body, job.entry)
+    end
   else
     redis.call('ZREM', here.front, job.id)
   end
 end
 
--- The id after this one: XTRIM MINID keeps what is not below.
-local function after(entry)
-  local ms, sequence = string.match(entry, '^(%d+)-(%d+)$')
-  return ms .. '-' .. string.format('%.0f', tonumber(sequence) + 1)
+-- Trims a body after its first entries: XTRIM MINID keeps what is not below an id, so it is given the next one.
+local function trim(here, entries)
+  local ms, sequence = string.match(entries[#entries][1], '^(%d+)-(%d+)$')
+  if #sequence <= 15 then
+    redis.call('XTRIM', here.body, 'MINID', ms .. '-' .. string.format('%.0f', tonumber(sequence) + 1))
+    return
+  end
+  for i = 1, #entries do -- an id that isn't ours, which can't be counted on from
+    redis.call('XDEL', here.body, entries[i][1])
+  end
 end
 
 -- Takes up to `count` ids from the head, the front first.
@@ -77,7 +92,7 @@ function lane.take(here, count)
       ids[#ids + 1] = entries[i][2][2]
     end
     if #entries > 0 then
-      redis.call('XTRIM', here.body, 'MINID', after(entries[#entries][1]))
+      trim(here, entries)
     end
   end
   return ids
@@ -94,7 +109,8 @@ local function head(here)
     return nil
   end
   local times = redis.pcall('HMGET', keys.job(entry[2][2]), 'place', 'created_at')
-  return tonumber(times[1] or times[2] or nil) or 0 -- 0 also for a record gone or damaged: its turn comes, and it goes
+  -- 0 for a record gone or damaged: its turn comes, and it goes.
+  return record.number(times[1]) or record.number(times[2], 0)
 end
 
 -- Puts a lane that was taken from in its right position, or out of the sets that lead to it.
@@ -138,29 +154,46 @@ function lane.flush(now)
   return classes
 end
 
--- The lane a claim should take from next at the best level of a class, or nil.
-function lane.best(class)
-  local priority = redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
-  if not priority then
-    return nil
+-- Whether groups and lanes lead to a lane with work. If a key was lost, or holds what no lane is called, they are made
+-- to if there is work; else nothing leads there any more, or every claim would stop at it.
+local function leads(here)
+  local group = redis.call('ZRANGE', here.groups, 0, 0)[1]
+  local lanes = group and keys.lanes(here.class, here.priority, group)
+  local name = group and redis.call('ZRANGE', lanes, 0, 0)[1]
+  if name == here.name then
+    return true
   end
-  local group = redis.call('ZRANGE', keys.groups(class, priority), 0, 0)[1]
-  local name = group and redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 0)[1]
-  local here = lane.named(class, priority)
   if name then
-    return here
+    redis.call('ZREM', lanes, name)
   end
-  -- A key was lost under us: lead to the lane again if it has work; else forget the level, or every claim would stop.
   local at = head(here)
   if at then
     redis.call('ZADD', here.groups, 'NX', 0, here.group)
     redis.call('ZADD', here.lanes, at, here.name)
-    return here
+    return true
   end
   redis.call('ZREM', here.lanes, here.name)
-  redis.call('ZREM', here.groups, here.group)
-  redis.call('ZREM', here.levels, priority)
-  return lane.best(class)
+  redis.call('ZREM', here.groups, group or here.group)
+  return false
+end
+
+-- The lane a claim should take from next at the best level of a class, or nil. Levels that lead nowhere are forgotten,
+-- so many at a time.
+local LEVELS_MAX = 64
+
+function lane.best(class)
+  for _ = 1, LEVELS_MAX do
+    local priority = redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
+    if not priority then
+      return nil
+    end
+    local here = lane.named(class, priority)
+    if is_priority(priority) and leads(here) then
+      return here
+    end
+    redis.call('ZREM', here.levels, priority)
+  end
+  return nil
 end
 
 function lane.length(here)
@@ -172,8 +205,9 @@ function lane.each(visit)
   for _, class in ipairs(redis.call('HKEYS', keys.classes)) do
     for _, priority in ipairs(redis.call('ZREVRANGE', keys.levels(class), 0, -1)) do
       for _, group in ipairs(redis.call('ZRANGE', keys.groups(class, priority), 0, 999)) do
-        for _ = 1, #redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 999) do
-          if not visit(lane.named(class, priority)) then
+        for _, name in ipairs(redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 999)) do
+          local here = lane.named(class, priority)
+          if name == here.name and not visit(here) then
             return
           end
         end

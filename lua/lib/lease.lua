@@ -26,14 +26,14 @@ end
 
 -- The mark of a job that leaves its holder, by which a repeated call is known.
 function lease.ended(epoch, verb)
-  return epoch .. ' ' .. verb
+  return (epoch or '0') .. ' ' .. verb
 end
 
 -- Stamps that somebody lives. Finding the stamp old (or from the future) means that nobody could renew for a while:
 -- then nothing is reaped until holders have had one lease time. Returns until when it is quiet.
 function lease.stamp(now, lease_ms, seen, quiet_until)
-  local last = tonumber(seen or '0')
-  local quiet = tonumber(quiet_until or '0')
+  local last = record.number(seen, 0)
+  local quiet = record.number(quiet_until, 0)
   local span = math.max(lease_ms, 4000)
   if last > now or now - last > span * 3 / 8 then
     quiet = now + span
@@ -70,7 +70,7 @@ local REFUNDS_MAX = 20
 
 function lease.give_back(job, now, verb, refund, more)
   local attempt = record.attempt(job)
-  local refunds = tonumber(job.released or '0')
+  local refunds = record.number(job.released, 0)
   more[#more + 1] = 'ended'
   more[#more + 1] = lease.ended(job.epoch, verb)
   if refund and refunds < REFUNDS_MAX then

@@ -1,5 +1,6 @@
 -- Reading of job records. A record is a hash of words and decimal numbers; payload and result are bytes that no
--- script looks into. A key that isn't a hash is damage: `read` and `fields` answer nil and 'damaged'.
+-- script looks into. What is no record, a key that isn't a hash or that names no state of ours, is damage: `read` and
+-- `fields` answer nil and 'damaged'. `record.damage` says why a job that has one can't run all the same.
 
 local record = {}
 
@@ -13,11 +14,27 @@ record.CORE = {
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.
 record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited' }
 
+local KNOWN = {
+  pending = true, scheduled = true, available = true, running = true, retryable = true, completed = true,
+  failed = true, cancelled = true,
+}
+
 local function place_of_death(reply)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then
     return nil, 'damaged'
   end
   error(reply.err, 0)
+end
+
+-- A number of a record or a setting: whole, of 15 digits at most, as we write them. Anything else is `otherwise`: Lua
+-- would read nan, inf and 0x10 too, and a set refuses them as scores in the middle of a script.
+function record.number(text, otherwise)
+  if type(text) == 'number' then
+    return text
+  elseif text and #text < 17 and string.find(text, '^%-?%d+$') then
+    return tonumber(text)
+  end
+  return otherwise
 end
 
 -- The whole record: as a table with `id`, and flat as the server gave it.
@@ -35,6 +52,9 @@ function record.read(id)
     job[flat[i]] = flat[i + 1]
   end
   job.id, job.key = id, key
+  if not KNOWN[job.state] then
+    return nil, 'damaged'
+  end
   return job, flat
 end
 
@@ -52,20 +72,48 @@ function record.fields(id, names)
       job[names[i]] = value
     end
   end
-  if not job.state then
-    return nil, redis.call('EXISTS', key) == 1 and 'damaged' or 'missing'
+  if not KNOWN[job.state] then
+    return nil, (job.state or redis.call('EXISTS', key) == 1) and 'damaged' or 'missing'
   end
   return job
 end
 
+local QUEUE = (string.match(KEYS[1], '{(.-)}:$') or '') .. ':'
+local YEAR_10000 = 253402300800000
+local WHOLE = {
+  'attempt', 'max_attempts', 'epoch', 'created_at', 'scheduled_at', 'expires_at', 'unknown_since', 'released',
+  'timeout', 'hard_timeout', 'keep', 'keep_result',
+}
+
+-- Why a job can't be run, or nil: what workers and readers need of it is missing, or nothing that can be.
+function record.damage(job)
+  local id = job.id
+  if string.sub(id, 1, #QUEUE) ~= QUEUE or #id > #QUEUE + 64 or not string.find(id, '^[%w._-]+$', #QUEUE + 1) then
+    return 'its id is none of this queue'
+  end
+  if not job.task or job.task == '' then
+    return 'it has no field task'
+  end
+  for i = 1, #WHOLE do
+    local name = WHOLE[i]
+    local text = job[name]
+    if text and text ~= '' then
+      local number = record.number(text, YEAR_10000)
+      if number >= YEAR_10000 or (number < 0 and name ~= 'max_attempts') then
+        return 'the field ' .. name .. ' is no number that can be'
+      end
+    end
+  end
+end
+
 -- A maximum that is missing or not positive means the default.
 function record.max_attempts(job)
-  local max = tonumber(job.max_attempts or '3') or 3
+  local max = record.number(job.max_attempts, 3)
   return max > 0 and max or 3
 end
 
 function record.attempt(job)
-  return tonumber(job.attempt or '0') or 0
+  return math.max(0, record.number(job.attempt, 0))
 end
 
 -- One entry of a job's list of errors, for those that a script writes itself. Only our own words go in:

@@ -24,7 +24,7 @@ local function setting(name)
     settings = {}
     local values = redis.call('HMGET', keys.meta, unpack(NAMES))
     for i, each in ipairs(NAMES) do
-      settings[each] = tonumber(values[i] or nil) or DEFAULTS[each]
+      settings[each] = record.number(values[i], DEFAULTS[each])
     end
   end
   return settings[name]
@@ -46,10 +46,10 @@ function retention.due(job, ended_as, finished_at, has_result)
   if job.keep == '0' then
     return nil
   end
-  local keep = math.max(tonumber(job.keep or setting('keep_' .. ended_as)), LEAST_MS)
+  local keep = math.max(record.number(job.keep) or setting('keep_' .. ended_as), LEAST_MS)
   if has_result then
-    local result = tonumber(job.keep_result or math.max(keep, LEAST_WITH_RESULT_MS))
-    keep = job.keep_result and math.min(keep, math.max(result, 1)) or math.max(keep, result)
+    local result = record.number(job.keep_result)
+    keep = result and math.min(keep, math.max(result, 1)) or math.max(keep, LEAST_WITH_RESULT_MS)
   end
   return finished_at + keep
 end
@@ -77,7 +77,7 @@ local IS_ENDED = { completed = true, failed = true, cancelled = true }
 local function is_over(id, now)
   local key = keys.job(id)
   local found = redis.pcall('HMGET', key, 'state', 'finished_at', 'keep', 'keep_result')
-  local ended_as, finished_at = found[1], tonumber(found[2] or nil)
+  local ended_as, finished_at = found[1], record.number(found[2])
   if ended_as and not IS_ENDED[ended_as] then
     -- A job that lives: only this mark is wrong.
     redis.call('ZREM', keys.prune, id)
@@ -86,7 +86,7 @@ local function is_over(id, now)
   if not (ended_as and finished_at and found[4]) or redis.call('HEXISTS', key, 'result') == 0 then
     return true
   end
-  local at = finished_at + math.max(tonumber(found[3] or setting('keep_' .. ended_as)), LEAST_MS)
+  local at = finished_at + math.max(record.number(found[3]) or setting('keep_' .. ended_as), LEAST_MS)
   if at <= now then
     return true
   end

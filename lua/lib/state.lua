@@ -88,7 +88,7 @@ local function enter(job, to, now, option)
     stands_in(keys[to], clock.text(at), job.id)
     return 'entry', ''
   elseif option == 'restore' then
-    lane.restore(job, tonumber(job.place or job.created_at or nil) or now)
+    lane.restore(job, record.number(job.place) or record.number(job.created_at, now))
     return 'entry', ''
   end
   local entry, text = lane.append(job, now), clock.text(now)
@@ -138,7 +138,7 @@ function state.move(job, to, now, more, option)
     end
   else
     write(job, to, more, enter(job, to, now, option))
-    if job.expires_at and WAITS_IN[to] and not WAITS_IN[from] then
+    if record.number(job.expires_at) and WAITS_IN[to] and not WAITS_IN[from] then
       stands_in(keys.expiring, job.expires_at, job.id)
     end
   end
@@ -158,13 +158,17 @@ function state.create(job, to, now, more, option)
   stats.add('enqueued', job.task, 1)
 end
 
--- What stands where a job should but is no job record: a failed job with that id takes its place, so that somebody
--- sees it. The caller takes the id out of where it stood.
+-- What stands where a job should but is no job record becomes a failed job, so that somebody sees it. Fields that can
+-- be read stay. The caller takes the id out of where it stood.
 function state.condemn(id, now)
   local job = { id = id, key = keys.job(id), state = 'available', taken = true }
-  redis.call('DEL', job.key)
-  local more = { 'task', '?', 'created_at', clock.text(now), 'reason', 'BadRecord: this was no job record' }
+  local more = { 'reason', 'BadRecord: it names no state' }
+  if redis.call('TYPE', job.key).ok ~= 'hash' then
+    redis.put_aside(job.key)
+    more = { 'created_at', clock.text(now), 'reason', 'BadRecord: this was no job record' }
+  end
   state.move(job, 'failed', now, more)
+  redis.call('HSETNX', job.key, 'task', '?')
 end
 
 -- Whoever waits for the next due time must hear of an earlier one.

@@ -19,7 +19,7 @@ function stats.note(job, to, now)
   local task = job.task or '?'
   stats.add(to, task, 1)
   if to == 'completed' and job.epoch then
-    stats.add('run_ms', task, math.max(0, now - tonumber(job.epoch)))
+    stats.add('run_ms', task, math.max(0, now - record.number(job.epoch, now)))
   end
 end
 

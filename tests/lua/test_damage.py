@@ -31,19 +31,16 @@ def damage(room, name, how):
 # --- a record that is none
 
 
-@pytest.mark.parametrize("how", ["no hash", "no state"])
-def test_a_claim_puts_it_aside_and_gives_out_the_others(room, how):
+@pytest.mark.parametrize("how, told", [("no hash", {"task": "?", "reason": "BadRecord: this was no job record"}),
+                                       ("no state", {"task": "t", "reason": "BadRecord: it names no state",
+                                                     "entry": "gone"})])  # fmt: skip
+def test_a_claim_puts_it_aside_and_gives_out_the_others(room, how, told):
     room.add("a", "bad", "b")
     damage(room, "bad", how)
     assert [job.id for job in room.claim()] == ["default:a", "default:b"]
-    assert room.job("bad") == {
-        "task": "?",
-        "state": "failed",
-        "created_at": str(T0),
-        "finished_at": str(T0),
-        "reason": "BadRecord: this was no job record",
-    }
+    assert room.job("bad") == {"state": "failed", "created_at": str(T0), "finished_at": str(T0), **told}
     assert room.keyspace.dump()["failed"] == {"default:bad": T0}
+    assert room.client.get(room.q.fixed("aside:job:default:bad")) == (b"junk" if how == "no hash" else None)
 
 
 @pytest.mark.parametrize("how", ["no hash", "no state", "gone"])
@@ -124,10 +121,19 @@ def test_a_taken_id_is_taken_whatever_stands_there(room):
     room.claim()
 
 
-@pytest.mark.parametrize("field", ["attempt", "max_attempts", "epoch", "place", "created_at"])
-def test_a_number_that_is_none_is_read_as_not_there(room, field):
+@pytest.mark.parametrize("field", ["attempt", "max_attempts", "epoch", "created_at", "expires_at", "timeout", "keep"])
+@pytest.mark.parametrize("text", ["junk", "NaN", "inf", "-1e9", "0x10", "1.5", "9" * 17])
+def test_a_number_that_is_none_fails_its_job(room, field, text):
     room.add("bad", "b")
-    room.client.hset(room.q.job("default:bad"), field, "junk")
+    room.client.hset(room.q.job("default:bad"), field, text)
+    assert [job.id for job in room.claim()] == ["default:b"]
+    assert room.job("bad")["state"] == "failed"
+    assert room.job("bad")["reason"] == f"BadRecord: the field {field} is no number that can be"
+
+
+def test_a_place_that_is_none_is_read_as_not_there(room):
+    room.add("bad", "b")
+    room.client.hset(room.q.job("default:bad"), "place", "junk")
     claimed = {job.id: job for job in room.claim()}
     assert claimed.keys() == {"default:bad", "default:b"}
     epoch = claimed["default:bad"].epoch
