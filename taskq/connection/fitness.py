@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal
 
 from taskq.address import parse_url
@@ -18,7 +19,7 @@ from taskq.errors import ServerUnsupported, Unavailable
 from taskq.settings import Settings
 
 OLDEST = (6, 2)
-_CONFIG = ("save", "hash-max-*-value")
+_CONFIG = ("save", "dir", "hash-max-*-value")
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -171,6 +172,8 @@ def persistence(known: Facts) -> Finding:
         return _unseen(name, "+config|get", "no append-only file; whether there are snapshots can't be told")
     if save:
         return Finding(name, "ok", f"snapshots alone (save {save}): what came after the last one goes with a crash")
+    if PurePath(known.config.get("dir", "")).name.startswith("taskq-"):
+        return Finding(name, "ok", "nothing is written down: a server of `taskq dev`, gone when it ends")
     return Finding(name, "warn", "nothing is written down", "set appendonly yes: else a restart loses every job")
 
 

@@ -1,12 +1,13 @@
 """The words a node and a worker say to each other: JSON, one line each, over a socketpair.
 
     node → worker   start     first of all: what to serve, and how
+                    begin     Redis was looked at and will do: claim, if start said to hold until now
                     lost      the lease of this id and epoch is gone: stop the code, say nothing to Redis about it
                     cancel    somebody asked for this job's cancellation: stop it, then say so
                     force     the same, and without waiting for the code's consent
                     drain     claim no more; let jobs run for grace_ms, then stop and release them; say drained; exit 0
                     stop      the same with no grace at all, also in the middle of a drain
-    worker → node   hello     APP is loaded: its settings, queues and tasks. The node answers nothing
+    worker → node   hello     APP is loaded: its settings, queues and tasks
                     ready     from now on it claims
                     drained   nothing is left in its hands, it exits 0 next and must not be replaced: after drain or
                               stop, and in a burst as soon as its queues have nothing available, running or due
@@ -35,6 +36,7 @@ LINE_BYTES = 16 * 1024 * 1024  # a hello with every task of a large program
 class Start:
     """What the worker is told before anything else. Durations in ms. `queues` empty: all that APP names, and `default`.
     `flags`: settings given on the command line, as `settings.resolve` takes them. `log`: as `taskq.log` takes it.
+    `hold`: claim nothing before `begin`: only a hello tells the node which Redis it is, and that may be unfit.
     """
 
     op: ClassVar[str] = "start"
@@ -48,6 +50,14 @@ class Start:
     burst: bool = False
     flags: dict[str, str] = field(default_factory=dict)
     log: dict[str, Any] = field(default_factory=dict)
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Claim from now on."""
+
+    op: ClassVar[str] = "begin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +127,12 @@ class Recycle:
     reason: str
 
 
-ToWorker = Start | Verdict | Drain | Stop
+ToWorker = Start | Begin | Verdict | Drain | Stop
 ToNode = Hello | Ready | Drained | Failed | Recycle
 Message = ToWorker | ToNode
 
 _KINDS: dict[str, type[Message]] = {
-    kind.op: kind for kind in (Start, Drain, Stop, Hello, Ready, Drained, Failed, Recycle)
+    kind.op: kind for kind in (Start, Begin, Drain, Stop, Hello, Ready, Drained, Failed, Recycle)
 }
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 

@@ -30,6 +30,7 @@ class Child:
         worker: its id, new at each start.
         table: what it runs; readable after its death, until `forget`.
         hello: what it said of APP; None before. `ready`: it claims. `drained`: it said that nothing is left.
+        holding: it was told to claim nothing yet.
         born_ms: when it was started (monotonic).
         killed_for: why the node itself killed it; '' if it did not.
         culprits: the (id, epoch) whose hard timeout made the node kill it.
@@ -45,6 +46,7 @@ class Child:
         self.table = Table.create(slots)
         self.hello: Hello | None = None
         self.ready = False
+        self.holding = start.hold
         self.drained = False
         self.born_ms = now_ms()
         self.killed_for = ""

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskq.connection import AsyncServer, connect_async
-from taskq.errors import ServerUnsupported, Unavailable
+from taskq.connection import connect_async, fitness
+from taskq.errors import TaskQError, Unavailable
 from taskq.log import get_logger
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
@@ -25,7 +25,7 @@ from taskq.node.channel import Hello
 from taskq.node.child import COMMAND, Child
 from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
-from taskq.node.loop import Outage, again_s, turn
+from taskq.node.loop import Outage, turn
 from taskq.node.options import NodeOptions
 from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
@@ -69,13 +69,28 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
     await asyncio.wait([workers, hello], return_when=asyncio.FIRST_COMPLETED)
     if supervisor.hello.done():
         settings = Settings.from_dict(supervisor.hello.result().settings)
-        await _with_redis(settings, node, options, supervisor, workers)
+        if await _fit(settings, supervisor):
+            await _with_redis(settings, node, options, supervisor, workers)
     await workers
     for task in watching:
         task.cancel()
     if supervisor.failure:
         sys.stderr.write(supervisor.failure.rstrip() + "\n")
     return 1 if supervisor.failure or supervisor.killed else 0
+
+
+async def _fit(settings: Settings, supervisor: Supervisor) -> bool:
+    """Whether Redis is there and can carry us; if not, that ends the node. It is asked once: whoever has begun goes on
+    through every outage.
+    """
+    try:
+        warnings = await asyncio.to_thread(fitness.check, settings)
+    except TaskQError as error:
+        supervisor.give_up(str(error))
+        return False
+    for warning in warnings:
+        log.warning("Redis may lose jobs", found=warning.found, advice=warning.advice)
+    return True
 
 
 async def _with_redis(
@@ -86,6 +101,7 @@ async def _with_redis(
     patient_ms = min(settings.deadline_ms, EVERY_MS, settings.lease_ms // LEASE_PARTS)
     server = connect_async(replace(settings, deadline_ms=patient_ms), role="node")
     supervisor.undertaker.set_result(Undertaker(server, settings.namespace))
+    supervisor.begin()
     outage = Outage()
 
     def children() -> list[Child]:
@@ -110,7 +126,6 @@ async def _with_redis(
         asyncio.create_task(turn(name, step, outage, heals=name == "reaper", after_s=number * STAGGER_S))
         for number, (name, step) in enumerate(steps.items())
     ]
-    loops.append(asyncio.create_task(_check(server, supervisor)))
     log.info("node started", node=node, queues=queues(), workers=options.workers)
     try:
         await workers
@@ -122,19 +137,3 @@ async def _with_redis(
             await registry.depart()
         await server.aclose()
         log.info("node ended", node=node)
-
-
-async def _check(server: AsyncServer, supervisor: Supervisor) -> None:
-    """A server that can't serve us is said at once, not in every loop."""
-    failures = 0
-    while True:
-        try:
-            await server.ping()
-        except Unavailable:
-            failures += 1
-            await asyncio.sleep(again_s(failures))
-        except ServerUnsupported as error:
-            supervisor.give_up(str(error))
-            return
-        else:
-            return

@@ -13,7 +13,7 @@ from typing import Any
 
 from taskq.log import get_logger
 from taskq.node.burial import Undertaker
-from taskq.node.channel import Drained, Failed, Hello, Message, Ready, Recycle, Start
+from taskq.node.channel import Begin, Drained, Failed, Hello, Message, Ready, Recycle, Start
 from taskq.node.child import COMMAND, Child
 from taskq.node.farewell import first, see_off
 from taskq.node.options import NodeOptions
@@ -52,6 +52,7 @@ class Supervisor:
         self._options = options
         self._command = command
         self._number = 0
+        self._begun = False
         self._ending = asyncio.Event()
         self._hurry = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
@@ -73,6 +74,12 @@ class Supervisor:
             if unburied:
                 log.warning("Redis is away: what the ended workers held comes back when its leases end")
                 self.killed = True
+
+    def begin(self) -> None:
+        """Redis will do: from now on workers may claim."""
+        self._begun = True
+        for child in self.children:
+            self._let_begin(child)
 
     def drain(self) -> None:
         """End, within the grace. Said again: now."""
@@ -127,6 +134,7 @@ class Supervisor:
             burst=self._options.burst,
             flags=self._options.flags,
             log=self._options.log,
+            hold=not self._begun,
         )
         child = Child(start, self._options.slots, command=self._command)
         self.children.append(child)
@@ -150,7 +158,7 @@ class Supervisor:
 
     async def _bury(self, child: Child) -> None:
         try:
-            if child.hello is not None:
+            if child.hello is not None and not child.holding:
                 await (await asyncio.shield(self.undertaker)).bury(child)
         finally:
             child.forget()
@@ -159,6 +167,8 @@ class Supervisor:
         match message:
             case Hello():
                 child.hello = self.latest = message
+                if self._begun:
+                    self._let_begin(child)
                 if not self.hello.done():
                     self.hello.set_result(message)
             case Ready():
@@ -176,6 +186,11 @@ class Supervisor:
                     self.give_up(error)
             case _:
                 log.warning("unexpected message", worker=child.worker, op=message.op)
+
+    def _let_begin(self, child: Child) -> None:
+        if child.holding and child.hello is not None:
+            child.holding = False
+            child.send(Begin())
 
     def _beside(self, tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the places, kept in `tasks` until it is done."""

@@ -19,7 +19,7 @@ from taskq.connection import connect_async
 from taskq.current import _current
 from taskq.log import get_logger
 from taskq.node import burst, channel, turning
-from taskq.node.channel import Channel, Drain, Drained, Failed, Hello, Ready, Recycle, Start, Stop, Verdict
+from taskq.node.channel import Begin, Channel, Drain, Drained, Failed, Hello, Ready, Recycle, Start, Stop, Verdict
 from taskq.node.claimer import NODE_AGE_MS, Claimer
 from taskq.node.committer import Committer
 from taskq.node.desk import Desk
@@ -59,6 +59,9 @@ class Worker:
         self._start = start
         self._table = table
         self._node = node
+        self._may_begin = asyncio.Event()
+        if not start.hold:
+            self._may_begin.set()
         self.server = connect_async(settings, role="worker")
         self.threads = Threads(start.threads, asyncio.get_running_loop())
         self.desk = Desk(table, known_tasks(app.tasks.values()))
@@ -98,6 +101,7 @@ class Worker:
         """Claim and run jobs until asked to leave; return with nothing left in hand."""
         loop = asyncio.get_running_loop()
         beside = [loop.create_task(self._listen()), loop.create_task(self._beat())]
+        await self._may_begin.wait()
         claiming = loop.create_task(self.claimer.run(), name="claim")
         self._node.send(Ready())
         if self._start.burst:
@@ -126,6 +130,8 @@ class Worker:
     async def _listen(self) -> None:
         while (message := await self._node.receive()) is not None:
             match message:
+                case Begin():
+                    self._may_begin.set()
                 case Verdict(op=op, id=id, epoch=epoch):
                     self.desk.verdict(op, id, epoch)
                 case Drain(grace_ms=grace_ms):

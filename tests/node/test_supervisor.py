@@ -27,6 +27,7 @@ async def supervise(ground, settings, monkeypatch):
         app = f"{part}:{settings.url},{settings.namespace},{jobs}"
         supervisor = Supervisor(app, "host", NodeOptions(**options), command=COMMAND)
         supervisor.undertaker.set_result(Undertaker(ground.server, ground.namespace))
+        supervisor.begin()
         started.append((supervisor, asyncio.create_task(supervisor.run())))
         return started[-1]
 
