@@ -44,7 +44,7 @@ state.begin()
 for i = arg.rest, #ARGV do
   if done < limit then
     local ids = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], '-inf', before, 'LIMIT', 0, limit - done)
-    retention.remove(ids, { ARGV[i] })
+    retention.remove(retention.ended(ids, ARGV[i]), { ARGV[i] })
     done = done + #ids
   end
 end

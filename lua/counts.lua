@@ -44,5 +44,5 @@ for _, value in ipairs({ 'running', redis.call('ZCARD', keys.leases), 'available
   answer[#answer + 1] = value
 end
 answer[#answer + 1] = 'paused'
-answer[#answer + 1] = paused or '0'
+answer[#answer + 1] = paused and record.number(paused, 1) or 0
 return answer

@@ -18,7 +18,6 @@ local arg = args.bind('now')
 
 local answer = {}
 for i = arg.rest, #ARGV do
-  local job, flat = record.read(ARGV[i])
-  answer[#answer + 1] = job and flat or (flat == 'damaged' and { 'state', 'damaged' } or {})
+  answer[#answer + 1] = record.shown(record.read(ARGV[i]))
 end
 return answer

@@ -61,8 +61,7 @@ end
 
 local answer = { total }
 for _, id in ipairs(ids) do
-  local job, flat = record.read(id)
   answer[#answer + 1] = id
-  answer[#answer + 1] = job and flat or {}
+  answer[#answer + 1] = record.shown(record.read(id))
 end
 return answer

@@ -14,4 +14,10 @@
 keys.bind('prefix', 'queues')
 local arg = args.bind('now')
 
-return redis.call('SMEMBERS', keys.queues)
+local names = {}
+for _, name in ipairs(redis.call('SMEMBERS', keys.queues)) do
+  if #name <= 64 and string.find(name, '^[a-z0-9][a-z0-9._-]*$') then -- what else stands there is none of ours
+    names[#names + 1] = name
+  end
+end
+return names

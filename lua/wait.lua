@@ -24,12 +24,9 @@
 keys.bind('prefix', 'leases')
 local arg = args.bind('now', 'id')
 
-local job, flat = record.read(arg.id)
-if not job then
-  return {}
-end
-if not state.ends(job.state) and not job.waited then
+local job, flat, remains = record.read(arg.id)
+if job and not state.ends(job.state) and not job.waited then
   state.begin()
   redis.call('HSET', keys.job(arg.id), 'waited', '1')
 end
-return flat
+return record.shown(job, flat, remains)

@@ -19,6 +19,10 @@ local KNOWN = {
   failed = true, cancelled = true,
 }
 
+function record.known(state)
+  return KNOWN[state] == true
+end
+
 local function place_of_death(reply)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then
     return nil, 'damaged'
@@ -37,7 +41,7 @@ function record.number(text, otherwise)
   return otherwise
 end
 
--- The whole record: as a table with `id`, and flat as the server gave it.
+-- The whole record: as a table with `id`, and flat as the server gave it; that too, as the third, if it is damaged.
 function record.read(id)
   local key = keys.job(id)
   local flat = redis.pcall('HGETALL', key)
@@ -53,9 +57,17 @@ function record.read(id)
   end
   job.id, job.key = id, key
   if not KNOWN[job.state] then
-    return nil, 'damaged'
+    return nil, 'damaged', flat
   end
   return job, flat
+end
+
+-- What was read, for those who look: flat; of what is no hash only that it is damaged; empty for nothing.
+function record.shown(job, flat, remains)
+  if job then
+    return flat
+  end
+  return flat == 'damaged' and (remains or { 'state', 'damaged' }) or {}
 end
 
 -- Some fields of a record, as a table with `id`.

@@ -54,6 +54,20 @@ function retention.due(job, ended_as, finished_at, has_result)
   return finished_at + keep
 end
 
+-- Of ids that stand in the set of an ended state those whose job is in no other state. The others lose only that mark.
+function retention.ended(ids, set)
+  local over = {}
+  for _, id in ipairs(ids) do
+    local named = redis.pcall('HGET', keys.job(id), 'state')
+    if named ~= set and record.known(named) then
+      redis.call('ZREM', keys[set], id)
+    else
+      over[#over + 1] = id
+    end
+  end
+  return over
+end
+
 -- Removes ended jobs for good. `sets` are the ended states they may stand in.
 function retention.remove(ids, sets)
   if #ids == 0 then
@@ -127,7 +141,7 @@ local function by_number(set, now, limit)
     end
     gone[#gone + 1] = oldest[i]
   end
-  retention.remove(gone, { set })
+  retention.remove(retention.ended(gone, set), { set })
   return #gone
 end
 

@@ -72,14 +72,18 @@ def test_available_jobs_are_shown_as_they_would_be_claimed(room, offset, limit):
     assert [id for id, _ in page.records] == order[offset : offset + limit]
 
 
-def test_peek_leaves_out_what_is_gone_and_stays_whole(room):
-    seed(room, "cancelled", "a")
-    seed(room, "cancelled", "b")
-    room.client.delete(room.q.job("default:a"))
+def test_peek_leaves_out_what_is_gone_and_shows_damage(room):
+    for name in "abc":
+        seed(room, "cancelled", name)
+    room.client.delete(room.q.job("default:a"), room.q.job("default:b"))
     room.client.set(room.q.job("default:b"), "damage")
+    room.client.hset(room.q.job("default:c"), "state", "nowhere")
     page = room.do(commands.peek, "cancelled")
-    assert (page.total, page.records) == (2, [])
-    room.client.delete(room.q.job("default:b"))
+    assert page.total == 3
+    shown = dict(page.records)
+    assert shown.keys() == {"default:b", "default:c"}
+    assert shown["default:b"] == {b"state": b"damaged"}
+    assert shown["default:c"][b"task"] == b"t"
 
 
 def test_peek_of_no_state_is_an_error(room):
