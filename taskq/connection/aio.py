@@ -21,6 +21,7 @@ from taskq.connection.dial import AsyncDial
 from taskq.connection.durable import Wanted, missing
 from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait
 from taskq.connection.listen import Channel, Listener
+from taskq.connection.login import login_of
 from taskq.connection.patience import Patience
 from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated, unreachable
 from taskq.errors import NotReplicated, Unavailable
@@ -44,6 +45,7 @@ class AsyncServer:
     def __init__(self, settings: Settings, *, role: str = "client") -> None:
         self.settings = settings
         self._dial = AsyncDial(settings, role)
+        self._login = login_of(settings, role)
         address = self._dial.address
         self._shards = Shards(address.hosts) if address.kind == "cluster" else None
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lines] = weakref.WeakKeyDictionary()
@@ -59,10 +61,16 @@ class AsyncServer:
 
     async def run(self, command: Command[T], *, deadline_s: float | None = None) -> T:
         """See `taskq.connection.run`."""
+        if self._login is not None and self._login.doubtful((command.script,)):
+            await asyncio.to_thread(self._login.check, (command.script,), deadline_s)
         return command.read(await self._persist(lambda patience: self._call(command, patience), deadline_s))
 
     async def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float | None = None) -> list[T]:
         """See `taskq.connection.run_many`."""
+        if self._login is not None:
+            scripts = [command.script for command in commands]
+            if self._login.doubtful(scripts):
+                await asyncio.to_thread(self._login.check, scripts, deadline_s)
         replies: list[Any] = [None] * len(commands)
         open_: list[int] = list(range(len(commands)))
 

@@ -2,12 +2,13 @@
 
 A command that is missing or forbidden in the middle of a script leaves half of it done, so that is found before. Of the
 clients only those ask whose URL names a user, since permissions may lack something: a server that is too old can at
-worst take jobs that no node will touch, and a round trip at every start of every program would cost more.
+worst take jobs that no node will touch, and a round trip at every start of every program would cost more (`login`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
@@ -62,21 +63,25 @@ class Facts:
         return self.hello.get("mode", self.info.get("redis_mode")) == "cluster"
 
 
-def facts(line: Line, namespace: str) -> Facts:
+def facts(line: Line, settings: Settings) -> Facts:
     """Asks a server. HELLO is allowed to every login, and there since Redis 6."""
-    hello, info, script, *config, queueing = line.ask(
+    hello, info, script, *config = line.ask(
         ("HELLO", 2),
         ("INFO",),
         ("EVAL", "return 1", 0),
         *(("CONFIG", "GET", each) for each in _CONFIG),
-        ("MULTI",),
     )
-    probed = None
-    if not isinstance(queueing, Refusal):
-        calls = probes(namespace)
-        *replies, _ = line.ask(*calls.values(), ("DISCARD",))
-        probed = dict(zip(calls, replies, strict=True))
-    return Facts(_flat(hello), _lines(info), {k: v for each in config for k, v in _flat(each).items()}, script, probed)
+    configured = {name: value for each in config for name, value in _flat(each).items()}
+    return Facts(_flat(hello), _lines(info), configured, script, probed(line, settings))
+
+
+def probed(line: Line, settings: Settings) -> dict[str, object] | None:
+    """The replies to the probes, by command; None if they can't be made: outside a transaction they would be real."""
+    if isinstance(line.ask(("MULTI",))[0], Refusal):
+        return None
+    calls = probes(settings)
+    *replies, _ = line.ask(*calls.values(), ("DISCARD",))
+    return dict(zip(calls, replies, strict=True))
 
 
 def check(settings: Settings, *, deadline_s: float | None = None) -> list[Finding]:
@@ -87,7 +92,7 @@ def check(settings: Settings, *, deadline_s: float | None = None) -> list[Findin
         ServerUnsupported: it is too old, or lacks something.
     """
     kind, where = parse_url(settings.url).kind, parse_url(settings.url).where
-    known = asked(settings, lambda line: facts(line, settings.namespace), deadline_s=deadline_s)
+    known = asked(settings, lambda line: facts(line, settings), deadline_s=deadline_s)
     for finding in (version(known), mode(known, kind), permissions(known, settings)):
         if finding.level == "fail":
             error = Unavailable if finding.name == "permissions" else ServerUnsupported
@@ -125,7 +130,7 @@ def mode(known: Facts, kind: str) -> Finding:
 
 def permissions(known: Facts, settings: Settings) -> Finding:
     """Every needed command is there and allowed, on the keys and channels of the namespace."""
-    name, user = "permissions", parse_url(settings.url).username or "default"
+    name = "permissions"
     if known.probed is None:
         advice = "allow +multi +discard to have them checked"
         return Finding(name, "warn", "can't be looked at: MULTI is refused", advice, unseen=True)
@@ -136,13 +141,20 @@ def permissions(known: Facts, settings: Settings) -> Finding:
     forbidden = {each: reply.text for each, reply in refused.items() if reply.forbids}
     if not forbidden:
         return Finding(name, "ok", f"all {len(known.probed)} commands that taskq sends")
+    found, advice = forbids(forbidden, settings)
+    return Finding(name, "fail", found, advice)
+
+
+def forbids(forbidden: Mapping[str, str], settings: Settings) -> tuple[str, str]:
+    """What a server forbids its user, and the command that allows it. `forbidden`: refusals by command."""
+    user = parse_url(settings.url).username or "default"
     where = [kind for kind in ("key", "channel") if any(_of(kind, text) for text in forbidden.values())]
     commands = [each for each, text in forbidden.items() if not (_of("key", text) or _of("channel", text))]
     patterns = [rules(settings.namespace).split()[1 + ("key", "channel").index(kind)] for kind in where]
     told = [f"the {kind}s {pattern[1:]}" for kind, pattern in zip(where, patterns, strict=True)]
     told += [_listed(commands)] if commands else []
     grant = " ".join([*patterns, *(f"+{each}" for each in commands)])
-    return Finding(name, "fail", f"forbids user {user} {' and '.join(told)}", f"ACL SETUSER {user} {grant}")
+    return f"forbids user {user} {' and '.join(told)}", f"ACL SETUSER {user} {grant}"
 
 
 def eviction(known: Facts) -> Finding:

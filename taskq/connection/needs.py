@@ -6,7 +6,12 @@ it queues, so all of it is known and nothing was done. A test compares the list 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+from taskq.address import parse_url
+from taskq.scripts import Script
+from taskq.settings import Settings
 
 #: In a call: a key and a channel of the namespace.
 KEY, CHANNEL = "<key>", "<channel>"
@@ -55,22 +60,28 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "zrevrange": ("ZREVRANGE", KEY, "0", "0"),
 }
 
-#: What only some need. The first word of each pair says when.
-AT_TIMES: dict[str, str] = {
-    "select": "the URL names another database than 0",
-    "wait": "`wait_replicas` is set",
-    "cluster|slots": "the server is a cluster",
-    "asking": "the server is a cluster",
-}
+#: What is needed besides if the URL names another database than 0, if `wait_replicas` is set, in a cluster.
+DATABASE: dict[str, tuple[str, ...]] = {"select": ("SELECT", "0")}
+REPLICAS: dict[str, tuple[str, ...]] = {"wait": ("WAIT", "0", "1")}
+CLUSTER: dict[str, tuple[str, ...]] = {"asking": ("ASKING",), "cluster|slots": ("CLUSTER", "SLOTS")}
 
 #: What the check at a node's start and `taskq doctor` look with. Without one of them they say what they can't tell.
 LOOKING = ("multi", "discard", "info", "config|get", "script|exists", "cluster|info")
 
 
-def probes(namespace: str) -> dict[str, tuple[str, ...]]:
-    """The calls on a key and a channel of this namespace, by the command's name."""
-    places = {KEY: f"{namespace}:{{_}}:check", CHANNEL: f"{namespace}:{{_}}:done:check"}
-    return {name: tuple(places.get(word, word) for word in call) for name, call in NEEDED.items()}
+def probes(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """The calls on a key and a channel of the namespace, by the command's name."""
+    address = parse_url(settings.url)
+    wanted = NEEDED | (DATABASE if address.db else {}) | (CLUSTER if address.kind == "cluster" else {})
+    wanted |= REPLICAS if settings.wait_replicas else {}
+    prefix = f"{settings.namespace}:{{_}}:"
+    places = {KEY: f"{prefix}check", CHANNEL: f"{prefix}done:check"}
+    return {name: tuple(places.get(word, word) for word in call) for name, call in wanted.items()}
+
+
+def called_by(script: Script) -> frozenset[str]:
+    """Every command that a script may call, by the name that an ACL gives it."""
+    return frozenset(word.lower() for word in re.findall(r"redis\.p?call\('([A-Z]+)'", script.source))
 
 
 def rules(namespace: str, commands: Iterable[str] = (*NEEDED, *LOOKING)) -> str:

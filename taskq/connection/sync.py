@@ -13,6 +13,7 @@ from taskq.commands.command import Command
 from taskq.connection.cluster import LEARN_S, REDIRECTS_MAX, Place, Route, Shards
 from taskq.connection.dial import SyncDial
 from taskq.connection.durable import Wanted, missing
+from taskq.connection.login import login_of
 from taskq.connection.patience import Patience
 from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated, unreachable
 from taskq.errors import NotReplicated
@@ -30,6 +31,7 @@ class Server:
     def __init__(self, settings: Settings, *, role: str = "client") -> None:
         self.settings = settings
         self._dial = SyncDial(settings, role)
+        self._login = login_of(settings, role)
         self._idle: defaultdict[Place | None, deque[redis.Connection]] = defaultdict(deque)
         self._pid = os.getpid()
         address = self._dial.address
@@ -42,10 +44,14 @@ class Server:
 
     def run(self, command: Command[T], *, deadline_s: float | None = None) -> T:
         """See `taskq.connection.run`."""
+        if self._login is not None:
+            self._login.check((command.script,), deadline_s)
         return command.read(self._persist(lambda patience: self._call(command, patience), deadline_s))
 
     def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float | None = None) -> list[T]:
         """See `taskq.connection.run_many`."""
+        if self._login is not None:
+            self._login.check([command.script for command in commands], deadline_s)
         replies: list[Any] = [None] * len(commands)
         open_: list[int] = list(range(len(commands)))
 

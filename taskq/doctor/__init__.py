@@ -49,7 +49,7 @@ def examine(settings: Settings) -> list[Finding]:
 
 def _one(asking: Line, settings: Settings, address: Address) -> list[Finding]:
     """What one server is like."""
-    known = fitness.facts(asking, settings.namespace)
+    known = fitness.facts(asking, settings)
     before = time.time()
     clock = asking.ask(("TIME",))[0]
     after = time.time()

@@ -149,7 +149,7 @@ class Supervisor:
         await asyncio.wait({listening}, timeout=_LAST_WORDS_S)
         listening.cancel()
         self.children.remove(child)
-        if not child.drained:
+        if not child.drained and not (child.holding and child.killed_for):
             held = len(child.held())
             log.warning("worker died", worker=child.worker, worker_pid=child.pid, cause=child.cause, held=held)
             self.killed |= self._ending.is_set() and child.ready
