@@ -74,7 +74,7 @@ def test_the_script_cache_is_emptied_under_load(fleet, shop, ledger, raw, look):
     def flush():
         while not over.is_set():
             raw.script_flush()
-            over.wait(0.01)
+            over.wait(0.02)
 
     flusher = threading.Thread(target=flush)
     flusher.start()

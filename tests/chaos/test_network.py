@@ -32,6 +32,7 @@ def test_lost_replies_lose_no_job_and_run_none_twice(fleet, shop, look, proxy):
     assert {look.record(job).attempt for job in jobs} == {1}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_half_open_connections_are_given_up(fleet, shop, look, proxy):
     """CONN-19: the peer vanished without a word, for less than a lease. Nothing is run twice, all goes on."""

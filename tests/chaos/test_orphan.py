@@ -1,5 +1,7 @@
 """A job whose node is gone: what may still be asked of it, and what new nodes do about those that run."""
 
+import pytest
+
 from tests.waiting import wait_until
 
 LEASE = {"TASKQ_LEASE": "4s"}
@@ -17,6 +19,7 @@ def test_an_orphan_that_is_cancelled_is_not_run_again(fleet, shop, ledger, look)
     assert len(ledger.starts(job.id)) == 1
 
 
+@pytest.mark.long
 def test_new_nodes_take_nothing_from_those_that_run(fleet, shop, ledger, look):
     """DUP-09: starting restores nothing but what has expired."""
     fleet.start("-w", "2", **LEASE)
