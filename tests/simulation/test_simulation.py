@@ -1,7 +1,7 @@
 """The real scripts against the model, under random histories.
 
-A failure prints its seed; `SIM_SEED=<seed> make sim` (or pytest with it) replays that run, and `SIM_SHRINK=1` looks for a
-shorter history that fails, which takes minutes. CI makes 2,000 steps; the long run goes on for `SIM_MINUTES` (10).
+A failure prints its seed; `SIM_SEED=<seed> make sim` (or pytest with it) replays that run, and `SIM_SHRINK=1` looks for
+a shorter history that fails, which takes minutes. CI makes 2,000 steps; the long run goes on for `SIM_MINUTES` (10).
 """
 
 from __future__ import annotations
