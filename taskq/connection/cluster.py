@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from taskq.connection.translate import unreachable
-
 #: A node of a cluster; None stands for the one server there is, or the primary that sentinels name.
 Place = tuple[str, int]
 
@@ -94,9 +92,7 @@ class Shards:
             return Route(to)
         if isinstance(error, redis_errors.AskError):
             return Route(_place(error.host, error.port, at), asking=True)
-        if unreachable(error):
-            self.fell_silent(at)
-        elif isinstance(error, redis_errors.ClusterDownError):
+        if isinstance(error, redis_errors.ClusterDownError):
             self.stale = True
         return None
 

@@ -239,6 +239,8 @@ class Server:
         connection.disconnect()
         if unreachable(error):
             self._drop_idle(place)
+            if self._shards is not None and place is not None:
+                self._shards.fell_silent(place)
 
     def _drop_idle(self, place: Place | None) -> None:
         idle = self._idle.pop(place, ())
