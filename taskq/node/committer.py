@@ -7,6 +7,7 @@ until it is answered, however long Redis is away; if the lease was lost meanwhil
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -68,7 +69,10 @@ class Committer:
         if ending[2]:  # not the Done of a job without a result, which is most of them
             lane.bytes += _bytes_of(ending)
         if lane.sender is None:
-            lane.sender = asyncio.get_running_loop().create_task(self._empty(lane), name=f"commit {job.queue}")
+            # In a context of its own: it sends the finishes of many, and its log lines are about none of them.
+            lane.sender = asyncio.get_running_loop().create_task(
+                self._empty(lane), name=f"commit {job.queue}", context=contextvars.Context()
+            )
 
     async def flush(self) -> None:
         """Wait until everything added so far is answered."""

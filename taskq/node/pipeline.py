@@ -22,7 +22,6 @@ from taskq.errors import UnknownTask
 from taskq.log import get_logger
 from taskq.node import outcome
 from taskq.node.executors import Threads
-from taskq.node.failure import line_of
 from taskq.node.known import Known
 from taskq.node.outcome import Ending, WrongExecutor
 from taskq.node.running import Running, Stop
@@ -99,7 +98,7 @@ class Pipeline:
     def _of_error(self, job: Running, error: BaseException) -> Ending | None:
         try:
             ending = outcome.of_error(job, error, worker=self._worker)
-            tell(ending, error)
+            tell(ending)
         except Exception:  # a fault of ours or of a log handler's: the job must have an end all the same
             with contextlib.suppress(Exception):
                 log.exception("an outcome could not be told", job_id=job.id)
@@ -160,13 +159,15 @@ def look_up(job: Running) -> Known:
     return known
 
 
-def tell(ending: Ending | None, error: BaseException) -> None:
+def tell(ending: Ending | None) -> None:
     """A line for whoever reads the log, written inside the job and so with its id."""
     if isinstance(ending, Failure):
+        told = json.loads(ending.error)  # as stored: what a timeout or a cause made of the error
         if ending.verb == "retry":
-            log.warning("attempt failed", error=line_of(error), again_in_s=ending.delay_ms / 1000)
+            line = " ".join(f"{told['type']}: {told['message']}".split())[:500]
+            log.warning("attempt failed", error=line, again_in_s=ending.delay_ms / 1000)
         else:
-            log.error("job failed", reason=ending.reason, exception=json.loads(ending.error)["traceback"].rstrip())
+            log.error("job failed", reason=ending.reason, exception=told["traceback"].rstrip())
     elif isinstance(ending, Snoozed) and ending.kind == "unknown":
         log.warning("handed back: this worker can't run it", reason=ending.reason)
 
