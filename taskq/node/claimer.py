@@ -235,16 +235,16 @@ class Claimer:
 
     def _failed(self, source: Source, offer: Offer, error: Exception) -> None:
         now = time.monotonic()
-        if isinstance(error, Unavailable):
+        away = isinstance(error, Unavailable)
+        if away:
+            source.in_doubt = True
             self._outage.begins(error, source.keys.name)
-            over = source.unanswered(now, self._lease_ms / 1000)
-        else:  # an answer, if no good one: nothing is in doubt, and no slot is kept from the other queues
-            if not source.failures:
-                log.error("a claim was refused; it is tried again", queue=source.keys.name, error=line_of(error))
-            over = source.refused()
-        if over:
+        elif not source.failures:
+            log.error("a claim was refused; it is tried again", queue=source.keys.name, error=line_of(error))
+        if not source.in_doubt:
             self._take_back(source, offer, {})
-        elif self._apart:
+            source.give_up()
+        elif self._apart or not away:  # what stands in its way may not stand in the others'
             self._lend(source, offer)
         source.failures += 1
         delay_s = again_s(source.failures) * random.uniform(0.5, 1)

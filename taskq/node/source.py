@@ -1,7 +1,8 @@
 """One queue as a worker's claimer sees it: what its next claim should ask for, and what the last answer means.
 
 No I/O: decided here, done by the claimer. Claims are numbered so that one whose answer got lost can be sent again and
-gives the same jobs; until it is answered the slots it offered stay taken, so that no slot is ever claimed for twice.
+gives the same jobs. It is never given up, however long Redis is away: what it took is known by its number alone, and
+the next number makes Redis forget it. Until it is answered the slots it offered stay taken, or are lent.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ TIMER_MS = 10_000  # what is due later than this is found by the claims that are
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A claim to send: its number, the free slots it offers by class, and since when it is under way (monotonic s)."""
+    """A claim to send: its number, and the free slots it offers by class."""
 
     request: int
     free: dict[str, int]
     limit: int
-    since: float
 
 
 class Source:
@@ -33,14 +33,17 @@ class Source:
         wanted: a claim is due whatever the last one said: a marker was popped, a timer ran out, nobody has looked yet.
         woken: classes whose marker was taken from the other workers, and for which no claim was sent since.
         more: classes of which the last claim got all that it asked for.
-        offer: the claim under way or in doubt.
+        offer: the claim under way.
+        in_doubt: it was sent before and not answered, so it may have got jobs.
         failures: how many claims in a row have failed.
         not_before: when the next may be tried, after a failure (monotonic s).
         lent: the slots of the offer were given to other queues until it is answered.
         empty: the last claim found nothing, and nothing was due; None while it isn't answered.
     """
 
-    __slots__ = ("empty", "failures", "keys", "lent", "more", "not_before", "offer", "request", "wanted", "woken")
+    __slots__ = (
+        "empty", "failures", "in_doubt", "keys", "lent", "more", "not_before", "offer", "request", "wanted", "woken",
+    )  # fmt: skip
 
     def __init__(self, keys: QueueKeys) -> None:
         self.keys = keys
@@ -48,6 +51,7 @@ class Source:
         self.woken: set[str] = set()
         self.more: frozenset[str] = frozenset()
         self.offer: Offer | None = None
+        self.in_doubt = False
         self.request = 0
         self.failures = 0
         self.not_before = 0.0
@@ -55,7 +59,7 @@ class Source:
         self.empty: bool | None = None
 
     def ask(self, free: Mapping[str, int], slots: Mapping[str, int], room: int, now: float) -> Offer | None:
-        """The claim to send now, or None. Say `answer`, `unanswered` or `refused` later.
+        """The claim to send now, or None. The same again until `answer` or `give_up`.
 
         Args:
             free: free slots by class.
@@ -81,7 +85,7 @@ class Source:
         self.empty = None
         self.wanted = False
         self.woken -= {each for each, n in offered.items() if n > 0}
-        self.offer = Offer(self.request, offered, limit, now)
+        self.offer = Offer(self.request, offered, limit)
         return self.offer
 
     def answer(self, claim: Claim, got: Mapping[str, int]) -> None:
@@ -89,25 +93,14 @@ class Source:
         offer = self.offer
         if offer is None:
             raise RuntimeError("an answer without a claim")
-        self.offer = None
+        self.offer, self.in_doubt = None, False
         self.failures, self.not_before = 0, 0.0
         if len(claim.jobs) >= offer.limit:
             self.more = frozenset(offer.free)
         else:
             self.more = frozenset(each for each, n in got.items() if n and n >= offer.free.get(each, 0))
         self.empty = claim.word in {"ok", "paused"} and not claim.jobs and claim.next_ms != 0
-        if claim.word == "stale":  # this worker's own number from before: count on from above it
-            self.request = self.request * 2 + 1
-            self.wanted = True
 
-    def unanswered(self, now: float, lease_s: float) -> bool:
-        """Nobody answered the offer: it is sent again as it was. After one lease what it may have got is nobody's, and
-        will be reaped: then it is given up, and True is returned.
-        """
-        return self.offer is not None and now - self.offer.since >= lease_s and self.refused()
-
-    def refused(self) -> bool:
-        """The offer was answered by an error: it is given up, and True is returned."""
-        self.wanted = True
-        self.offer = None
-        return True
+    def give_up(self) -> None:
+        """Redis refused the claim, and nothing is in doubt: another is made later."""
+        self.offer, self.wanted = None, True

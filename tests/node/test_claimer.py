@@ -39,18 +39,11 @@ def test_a_claim_offers_every_free_slot():
     assert (offer.request, offer.free, offer.limit) == (1, SLOTS, 6)
 
 
-def test_an_unanswered_claim_is_sent_again_as_it_was():
+def test_an_unanswered_claim_is_sent_again_as_it_was_however_long_it_takes():
     source = Source(Q)
     offer = ask(source)
-    assert not source.unanswered(1.0, lease_s=8)
-    assert ask(source, {"async": 1, "thread": 1}) is offer
-
-
-def test_after_a_lease_an_unanswered_claim_is_given_up():
-    source = Source(Q)
-    ask(source)
-    assert source.unanswered(8.0, lease_s=8)
-    assert ask(source).request == 2
+    for now in (1.0, 8.0, 86_400.0):
+        assert source.ask({"async": 1, "thread": 1}, SLOTS, 100, now) is offer
 
 
 def test_nothing_is_asked_when_the_last_answer_had_less_than_offered():
@@ -98,13 +91,6 @@ def test_whether_a_queue_is_empty(given, empty):
     ask(source)
     source.answer(given, {"async": len(given.jobs)})
     assert source.empty is empty
-
-
-def test_a_refused_number_is_counted_over():
-    source = Source(Q)
-    ask(source)
-    source.answer(answer(word="stale"), {})
-    assert ask(source).request > 1
 
 
 # --- the claimer
@@ -169,7 +155,7 @@ class Played:
             outage=Outage(),
         )
 
-    def start(self, _queue, claimed, _until_ms):
+    def start(self, _queue, claimed, _until_ms, _free=None):
         self.started.extend(claimed)
         return {"async": len(claimed)}
 
@@ -273,6 +259,15 @@ async def test_a_refused_claim_does_not_end_the_claimer(play, monkeypatch):
     monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
     played = await play(ValueError("a fault of ours"), answer(*jobs(1)))
     await await_until(lambda: played.started)
+
+
+async def test_a_claim_that_is_refused_in_doubt_keeps_its_number_and_one_that_got_nothing_does_not(play, monkeypatch):
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
+    answers = ValueError("damaged"), Unavailable("cut"), ValueError("damaged"), answer(*jobs(1))
+    played = await play(*answers)
+    await await_until(lambda: played.started)
+    assert [claim[1] for claim in played.redis.claims[:4]] == [1, 2, 2, 2]
+    assert played.claimer.free == {"async": 3, "thread": 2}
 
 
 async def test_a_queue_that_cannot_be_read_takes_nothing_from_the_others(play):
