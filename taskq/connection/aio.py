@@ -158,9 +158,17 @@ class AsyncServer:
     async def _persist(self, attempt: Callable[[Patience], Awaitable[Any]], deadline_s: float | None) -> Any:
         """Tries until it works, the error won't pass, or the deadline is over."""
         patience = Patience(self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s)
+        shorter = deadline_s is not None and deadline_s < self._dial.timeout_s
         while True:
             try:
-                return await attempt(patience)
+                if not shorter:
+                    return await attempt(patience)
+                try:
+                    async with asyncio.timeout(patience.left_s()):
+                        return await attempt(patience)
+                except TimeoutError as error:  # a read may last as long as the settings allow, this call may not
+                    await self._doubt(None, error)
+                    raise
             except failures() as error:
                 pause_s = patience.pause_s() if passing(error) else None
                 if pause_s is None:
