@@ -1,0 +1,211 @@
+"""Operations as values: the right script, keys and arguments by the names in its header, and a reader. No Redis."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from taskq import commands, keys, scripts
+from taskq.commands import (
+    Buried,
+    Claim,
+    Claimed,
+    Counts,
+    Done,
+    Failure,
+    Held,
+    NewJob,
+    Page,
+    Purged,
+    Reaped,
+    Release,
+    Snoozed,
+)
+from taskq.errors import InvalidTransition, JobAlreadyExists, JobNotFound
+
+Q = keys.queue("ns", "email")
+C = keys.cluster("ns")
+JOB = NewJob("email:1", "token", "t", "async", 5, "+10", "", {"payload": b"\x00", "keep": 0})
+
+CALLS: dict[str, commands.Command[Any]] = {
+    "enqueue": commands.enqueue(Q, [JOB, JOB], exists="raise", now=7),
+    "claim": commands.claim(Q, worker="w", request=3, lease_ms=8000, limit=2, free={"async": 2, "thread": 1}, now=7),
+    "renew": commands.renew(Q, lease_ms=8000, held=[Held("email:1", 9, "w")], now=7),
+    "complete": commands.complete(Q, worker="w", done=[Done("email:1", 9, b"r")], now=7),
+    "fail": commands.fail(Q, worker="w", failures=[Failure("email:1", 9, "retry", 5, "{}", "why")], now=7),
+    "release": commands.release(Q, worker="w", jobs=[Release("email:1", 9, "thread")], now=7),
+    "snooze": commands.snooze(Q, worker="w", grace_ms=5, jobs=[Snoozed("email:1", 9, "snooze", 5, "")], now=7),
+    "bury": commands.bury(Q, worker="w", why="SIGKILL", jobs=[Buried("email:1", 9, "lost")], now=7),
+    "reap": commands.reap(Q, lease_ms=8000, limit=5, now=7),
+    "promote": commands.promote(Q, limit=5, now=7),
+    "expire": commands.expire(Q, limit=5, now=7),
+    "prune": commands.prune(Q, limit=5, now=7),
+    "wake": commands.wake(Q, {"async": 1}, now=7),
+    "cancel": commands.cancel(Q, ["email:1"], running=False, force=True, partial=True, now=7),
+    "retry": commands.retry(Q, ["email:1"], partial=True, now=7),
+    "pause": commands.pause(Q, now=7),
+    "resume": commands.resume(Q, now=7),
+    "purge": commands.purge(Q, states=["available"], limit=5, now=7),
+    "clear": commands.clear(Q, states=["failed"], older_than_ms=9, limit=5, now=7),
+    "peek": commands.peek(Q, "failed", offset=1, limit=2, now=7),
+    "counts": commands.counts(Q, now=7),
+    "fetch": commands.fetch(Q, ["email:1"]),
+    "wait": commands.wait(Q, "email:1"),
+    "declare": commands.declare(Q, kinds={"t": "async"}, retention={"keep_failed": 9}, now=7),
+    "register_queue": commands.register_queue(C, "email"),
+    "queues": commands.queues(C),
+    "beat": commands.beat(C, node="n", ttl_ms=5, fields={"pid": 1}, tasks=[("t", "email", "async")], now=7),
+    "depart": commands.depart(C, "n"),
+    "nodes": commands.nodes(C, within_ms=5, limit=6, now=7),
+    "task_info": commands.task_info(C, "t", now=7),
+}
+ARGUMENTS: dict[str, list[Any]] = {
+    "enqueue": [7, "raise", *["email:1", "token", "t", "async", 5, "+10", "", 2, "payload", b"\x00", "keep", 0] * 2],
+    "claim": [7, "w", 3, 8000, 2, "async", 2, "thread", 1],
+    "renew": [7, 8000, "email:1", 9, "w"],
+    "complete": [7, "w", "email:1", 9, b"r"],
+    "fail": [7, "w", "email:1", 9, "retry", 5, "{}", "why"],
+    "release": [7, "w", "email:1", 9, "thread"],
+    "snooze": [7, "w", 5, "email:1", 9, "snooze", 5, ""],
+    "bury": [7, "w", "SIGKILL", "email:1", 9, "lost", 0],
+    "reap": [7, 8000, 5],
+    "promote": [7, 5],
+    "expire": [7, 5],
+    "prune": [7, 5],
+    "wake": [7, "async"],
+    "cancel": [7, 0, 1, 1, "email:1"],
+    "retry": [7, 1, "email:1"],
+    "pause": [7],
+    "resume": [7],
+    "purge": [7, 5, "available"],
+    "clear": [7, 9, 5, "failed"],
+    "peek": [7, "failed", 1, 2],
+    "counts": [7],
+    "fetch": ["", "email:1"],
+    "wait": ["", "email:1"],
+    "declare": [7, 1, "keep_failed", 9, "t", "async"],
+    "register_queue": ["", "email"],
+    "queues": [""],
+    "beat": [7, "n", 5, 1, "pid", 1, "t", "email", "async"],
+    "depart": ["", "n"],
+    "nodes": [7, 5, 6],
+    "task_info": [7, "t"],
+}
+
+
+def test_every_script_has_its_operation():
+    assert sorted(CALLS) == scripts.names()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_it_calls_the_script_of_its_name(name):
+    assert CALLS[name].script is scripts.load(name)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_its_keys_are_those_of_the_header_with_the_prefix_first(name):
+    call, prefix = CALLS[name], "ns:{_}:" if name in {
+        "register_queue", "queues", "beat", "depart", "nodes", "task_info",
+    } else "ns:{email}:"  # fmt: skip
+    assert call.keys == (prefix, *(prefix + key for key in call.script.keys[1:]))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_its_arguments_stand_where_the_header_has_them(name):
+    assert CALLS[name].args == ARGUMENTS[name]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_servers_clock_is_the_default(name):
+    """Tests give a time, nobody else does."""
+    operation = getattr(commands, name)
+    if "now" in inspect.signature(operation).parameters:
+        assert inspect.signature(operation).parameters["now"].default is None
+    assert scripts.load(name).args[0] == "now"
+
+
+def test_only_an_enqueue_waits_for_replicas():
+    assert {name for name, call in CALLS.items() if call.durable} == {"enqueue"}
+    assert CALLS["enqueue"].durable == ("email:1", "email:1")
+
+
+def test_an_argument_that_the_header_has_must_be_given():
+    with pytest.raises(KeyError):
+        commands.command.build("reap", Q, int, {"now": None})
+
+
+# --- readers
+
+
+def test_enqueue_reads_words_or_raises():
+    assert CALLS["enqueue"].read([b"ok", b"available", b"existing"]) == ["available", "existing"]
+    with pytest.raises(JobAlreadyExists, match="email:1"):
+        CALLS["enqueue"].read([b"exists", b"email:1"])
+
+
+def test_claim_reads_jobs_whole():
+    flat = [b"task", b"t", b"payload", b"\xff\x00"]
+    read = CALLS["claim"].read([b"ok", [[b"email:1", b"1800000000000", 2, flat]], 15, 3])
+    job = Claimed("email:1", 1_800_000_000_000, 2, {b"task": b"t", b"payload": b"\xff\x00"})
+    assert read == Claim("ok", [job], 15, 3)
+    assert CALLS["claim"].read([b"paused", [], -1, 0]) == Claim("paused", [], None, 0)
+
+
+@pytest.mark.parametrize("name", ["renew", "complete", "fail", "release", "snooze"])
+def test_holders_hear_a_word_for_each(name):
+    assert CALLS[name].read([b"ok", b"lost"]) == ["ok", "lost"]
+
+
+def test_bury_and_reap_read_moves():
+    assert CALLS["bury"].read([b"email:1", b"available", b"email:2", b"failed"]) == [
+        ("email:1", "available"),
+        ("email:2", "failed"),
+    ]
+    assert CALLS["reap"].read([b"250"]) == Reaped([], 250)
+    assert CALLS["reap"].read([b"0", b"email:1", b"failed"]) == Reaped([("email:1", "failed")], 0)
+
+
+@pytest.mark.parametrize("name", ["cancel", "retry"])
+def test_refusals_are_errors_that_name_the_job_and_both_states(name):
+    assert CALLS[name].read([b"ok", b"missing"]) == ["missing"]
+    with pytest.raises(JobNotFound, match="email:1"):
+        CALLS[name].read([b"refused", b"email:1", b"missing", b""])
+    target = "cancelled" if name == "cancel" else "available"
+    with pytest.raises(InvalidTransition, match=f"email:1.*running.*{target}") as caught:
+        CALLS[name].read([b"refused", b"email:1", b"running", b"running"])
+    assert (caught.value.from_state, caught.value.to_state) == ("running", target)
+
+
+def test_looking_reads_records():
+    flat = [b"task", b"t"]
+    assert CALLS["peek"].read([7, b"email:1", flat, b"email:2", []]) == Page(7, [("email:1", {b"task": b"t"})])
+    assert CALLS["fetch"].read([flat]) == [("email:1", {b"task": b"t"})]
+    assert CALLS["fetch"].read([[]]) == [None]
+    assert CALLS["wait"].read(flat) == {b"task": b"t"}
+    assert CALLS["wait"].read([]) is None
+
+
+def test_counts_reads_all_states():
+    names = ["pending", "scheduled", "retryable", "completed", "failed", "cancelled", "running", "available", "lanes"]
+    reply: list[Any] = [each for n, name in enumerate(names) for each in (name.encode(), n)]
+    assert CALLS["counts"].read([*reply, b"paused", b"0"]) == Counts(0, 1, 7, 6, 2, 3, 4, 5, paused=False)
+    assert CALLS["counts"].read([*reply, b"paused", b"1800000000000"]).paused
+
+
+def test_the_rest_reads_plain_values():
+    assert CALLS["purge"].read([3, 5]) == Purged(3, 5)
+    assert [CALLS[name].read(1) for name in ("pause", "resume", "register_queue", "depart")] == [True] * 4
+    assert [CALLS[name].read(3) for name in ("promote", "expire", "prune", "clear", "declare")] == [3] * 5
+    assert CALLS["queues"].read([b"b", b"a"]) == ["a", "b"]
+    assert CALLS["nodes"].read([[b"id", b"n"]]) == [{"id": "n"}]
+    assert CALLS["task_info"].read([]) is None
+    assert CALLS["task_info"].read([b"queue", b"email"]) == {"queue": "email"}
+
+
+def test_an_answer_may_be_changed_further():
+    call = CALLS["pause"].then(lambda changed: "now" if changed else "already")
+    assert (call.read(1), call.read(0)) == ("now", "already")
+    assert call.args == CALLS["pause"].args
+    assert CALLS["enqueue"].then(len).durable == CALLS["enqueue"].durable
