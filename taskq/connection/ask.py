@@ -73,6 +73,7 @@ class Line:
 def line(settings: Settings, *, at: Place | None = None) -> Iterator[Line]:
     """A connection to the server, or in a cluster to the node `at`. Raises redis's errors."""
     connection = SyncDial(settings, "check").open(at)
+    connection.client_name = None  # a login that may not even name itself is to be told what it lacks
     try:
         connection.connect()
         yield Line(connection)

@@ -36,15 +36,18 @@ class Finding:
     unseen: bool = False
 
 
+#: Replies to the probes, by command; None if they could not be made: outside a transaction they would be real.
+Probed = dict[str, object] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a server says of itself; what it won't say is missing. `probed`: the replies to the probes; None: unseen."""
+    """What a server says of itself; what it won't say is missing."""
 
     hello: dict[str, str] = field(default_factory=dict)
     info: dict[str, str] = field(default_factory=dict)
     config: dict[str, str] = field(default_factory=dict)
     script: object = 1
-    probed: dict[str, object] | None = None
 
     @property
     def product(self) -> str:
@@ -63,7 +66,7 @@ class Facts:
         return self.hello.get("mode", self.info.get("redis_mode")) == "cluster"
 
 
-def facts(line: Line, settings: Settings) -> Facts:
+def facts(line: Line) -> Facts:
     """Asks a server. HELLO is allowed to every login, and there since Redis 6."""
     hello, info, script, *config = line.ask(
         ("HELLO", 2),
@@ -72,16 +75,15 @@ def facts(line: Line, settings: Settings) -> Facts:
         *(("CONFIG", "GET", each) for each in _CONFIG),
     )
     configured = {name: value for each in config for name, value in _flat(each).items()}
-    return Facts(_flat(hello), _lines(info), configured, script, probed(line, settings))
+    return Facts(_flat(hello), _lines(info), configured, script)
 
 
-def probed(line: Line, settings: Settings) -> dict[str, object] | None:
-    """The replies to the probes, by command; None if they can't be made: outside a transaction they would be real."""
+def probed(line: Line, settings: Settings) -> Probed:
+    """The replies to the probes. The line can't be used for anything else: its end discards the transaction."""
     if isinstance(line.ask(("MULTI",))[0], Refusal):
         return None
     calls = probes(settings)
-    *replies, _ = line.ask(*calls.values(), ("DISCARD",))
-    return dict(zip(calls, replies, strict=True))
+    return dict(zip(calls, line.ask(*calls.values()), strict=True))
 
 
 def check(settings: Settings, *, deadline_s: float | None = None) -> list[Finding]:
@@ -92,8 +94,9 @@ def check(settings: Settings, *, deadline_s: float | None = None) -> list[Findin
         ServerUnsupported: it is too old, or lacks something.
     """
     kind, where = parse_url(settings.url).kind, parse_url(settings.url).where
-    known = asked(settings, lambda line: facts(line, settings), deadline_s=deadline_s)
-    for finding in (version(known), mode(known, kind), permissions(known, settings)):
+    known = asked(settings, facts, deadline_s=deadline_s)
+    replies = asked(settings, lambda line: probed(line, settings), deadline_s=deadline_s)
+    for finding in (version(known), mode(known, kind, replies), permissions(replies, settings)):
         if finding.level == "fail":
             error = Unavailable if finding.name == "permissions" else ServerUnsupported
             raise error(f"the server at {where} {finding.found}: {finding.advice}")
@@ -115,12 +118,12 @@ def version(known: Facts) -> Finding:
     return Finding("version", "ok", known.product)
 
 
-def mode(known: Facts, kind: str) -> Finding:
+def mode(known: Facts, kind: str, replies: Probed) -> Finding:
     """A cluster is addressed as one, and nothing else is."""
     if kind == "cluster" and not known.clustered and known.hello:
         return Finding("mode", "fail", "is not in cluster mode", "write redis:// instead of redis+cluster://")
     if kind != "cluster" and known.clustered:
-        moved = any(isinstance(reply, Refusal) and "MOVED" in reply.text for reply in (known.probed or {}).values())
+        moved = any(isinstance(reply, Refusal) and "MOVED" in reply.text for reply in (replies or {}).values())
         advice = "write redis+cluster:// instead of redis:// (rediss+cluster:// with TLS)"
         if moved:
             return Finding("mode", "fail", "is one shard of a cluster", advice)
@@ -128,19 +131,19 @@ def mode(known: Facts, kind: str) -> Finding:
     return Finding("mode", "ok", "cluster" if known.clustered else "one server")
 
 
-def permissions(known: Facts, settings: Settings) -> Finding:
+def permissions(replies: Probed, settings: Settings) -> Finding:
     """Every needed command is there and allowed, on the keys and channels of the namespace."""
     name = "permissions"
-    if known.probed is None:
-        advice = "allow +multi +discard to have them checked"
+    if replies is None:
+        advice = "allow +multi to have them checked"
         return Finding(name, "warn", "can't be looked at: MULTI is refused", advice, unseen=True)
-    refused = {each: reply for each, reply in known.probed.items() if isinstance(reply, Refusal)}
+    refused = {each: reply for each, reply in replies.items() if isinstance(reply, Refusal)}
     lacking = [each for each, reply in refused.items() if reply.unknown]
     if lacking:
         return Finding(name, "fail", f"lacks {_listed(lacking)}", "taskq needs Redis 6.2 or newer, whole")
     forbidden = {each: reply.text for each, reply in refused.items() if reply.forbids}
     if not forbidden:
-        return Finding(name, "ok", f"all {len(known.probed)} commands that taskq sends")
+        return Finding(name, "ok", f"all {len(replies)} commands that taskq sends")
     found, advice = forbids(forbidden, settings)
     return Finding(name, "fail", found, advice)
 

@@ -1,6 +1,6 @@
 """Every command that taskq sends, each with a harmless call by which a server says whether it knows and allows it.
 
-The calls are queued in a transaction that is then discarded: a server checks name, permission, keys and channels when
+The calls are queued in a transaction that is never executed: a server checks name, permission, keys and channels when
 it queues, so all of it is known and nothing was done. A test compares the list with the scripts and with this room.
 """
 
@@ -38,11 +38,13 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "pexpire": ("PEXPIRE", KEY, "1"),
     "ping": ("PING",),
     "publish": ("PUBLISH", CHANNEL, "message"),
+    "rename": ("RENAME", KEY, KEY),
     "sadd": ("SADD", KEY, "member"),
     "smembers": ("SMEMBERS", KEY),
     "srem": ("SREM", KEY, "member"),
     "subscribe": ("SUBSCRIBE", CHANNEL),
     "time": ("TIME",),
+    "type": ("TYPE", KEY),
     "unlink": ("UNLINK", KEY),
     "unsubscribe": ("UNSUBSCRIBE", CHANNEL),
     "xadd": ("XADD", KEY, "*", "field", "value"),
@@ -66,7 +68,7 @@ REPLICAS: dict[str, tuple[str, ...]] = {"wait": ("WAIT", "0", "1")}
 CLUSTER: dict[str, tuple[str, ...]] = {"asking": ("ASKING",), "cluster|slots": ("CLUSTER", "SLOTS")}
 
 #: What the check at a node's start and `taskq doctor` look with. Without one of them they say what they can't tell.
-LOOKING = ("multi", "discard", "info", "config|get", "script|exists", "cluster|info")
+LOOKING = ("multi", "info", "config|get", "script|exists", "cluster|info")
 
 
 def probes(settings: Settings) -> dict[str, tuple[str, ...]]:
@@ -81,7 +83,7 @@ def probes(settings: Settings) -> dict[str, tuple[str, ...]]:
 
 def called_by(script: Script) -> frozenset[str]:
     """Every command that a script may call, by the name that an ACL gives it."""
-    return frozenset(word.lower() for word in re.findall(r"redis\.p?call\('([A-Z]+)'", script.source))
+    return frozenset(word.lower() for word in re.findall(r"\b(?:redis|server)\.p?call\('([A-Z]+)'", script.source))
 
 
 def rules(namespace: str, commands: Iterable[str] = (*NEEDED, *LOOKING)) -> str:

@@ -36,33 +36,34 @@ def examine(settings: Settings) -> list[Finding]:
     """
     address = parse_url(settings.url)
     try:
-        findings, masters = asked(settings, lambda each: (_one(each, settings, address), _cluster(each, address)))
+        replies = asked(settings, lambda each: fitness.probed(each, settings))
+        findings, masters = asked(settings, lambda each: (_one(each, replies, settings), _cluster(each, address)))
     except TaskQError as error:
         return [judge.unreachable(address.where, str(error))]
     reached = Finding("reachable", "ok", f"{address.where} answers")
     if masters is None:
         return [reached, *findings]
     state, places = masters
-    by_shard = {place: _shard(settings, address, place) for place in places}
+    by_shard = {place: _shard(settings, place) for place in places}
     return [reached, *(_worst(by_shard) if by_shard else findings), state]
 
 
-def _one(asking: Line, settings: Settings, address: Address) -> list[Finding]:
+def _one(asking: Line, replies: fitness.Probed, settings: Settings) -> list[Finding]:
     """What one server is like."""
-    known = fitness.facts(asking, settings)
+    known = fitness.facts(asking)
     before = time.time()
     clock = asking.ask(("TIME",))[0]
     after = time.time()
     cached = asking.ask(("SCRIPT", "EXISTS", *(scripts.load(name).sha for name in scripts.names())))[0]
     return [
         fitness.version(known),
-        fitness.mode(known, address.kind),
+        fitness.mode(known, parse_url(settings.url).kind, replies),
         fitness.persistence(known),
         fitness.eviction(known),
         judge.memory(known),
         judge.clock(clock, before, after),
         judge.scripts(known, cached),
-        fitness.permissions(known, settings),
+        fitness.permissions(replies, settings),
         judge.round_trip(_timed(lambda: asking.ask(("PING",)))),
         judge.compact_hashes(known),
     ]
@@ -90,12 +91,14 @@ def _cluster(asking: Line, address: Address) -> tuple[Finding, list[Place]] | No
     return judge.cluster(info, len(places)), places
 
 
-def _shard(settings: Settings, address: Address, place: Place) -> list[Finding]:
+def _shard(settings: Settings, place: Place) -> list[Finding]:
     try:
         with line(settings, at=place) as asking:
-            return _one(asking, settings, address)
+            replies = fitness.probed(asking, settings)
+        with line(settings, at=place) as asking:
+            return _one(asking, replies, settings)
     except failures() as error:
-        shard = replace(address, hosts=(place,))
+        shard = replace(parse_url(settings.url), hosts=(place,))
         return [judge.unreachable(shard.where, str(translated(error, shard)))]
 
 
