@@ -53,13 +53,13 @@ def leaked(server: redis.Redis, namespace: str | None) -> list[str]:
 
     That is a key outside `namespace` (None: any will do), or one that is permanent without a reason.
     """
-    keys = [key.decode() for key in server.scan_iter(count=1000)]
+    keys = list(server.scan_iter(count=1000))
     pipeline = server.pipeline(transaction=False)
     for key in keys:
         pipeline.pttl(key)
-    return [
-        why for key, ttl_ms in zip(keys, pipeline.execute(), strict=True) if (why := _complaint(key, ttl_ms, namespace))
-    ]
+    ttls = zip(keys, pipeline.execute(), strict=True)
+    named = [(key.decode(errors="backslashreplace"), ttl_ms) for key, ttl_ms in ttls]
+    return [why for key, ttl_ms in named if (why := _complaint(key, ttl_ms, namespace))]
 
 
 def _complaint(key: str, ttl_ms: int, namespace: str | None) -> str | None:

@@ -1,0 +1,117 @@
+"""A tour: every script is called once on a queue and its registry, as its callers call it. Whatever stands there, each
+must answer, and the reader of each reply must understand it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from taskq import commands, keys
+from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed
+from taskq.inspector import _shown
+from tests.lua.room import LEASE_MS, Room, new
+from tests.lua.test_cancel import seed
+
+STATES = ("scheduled", "retryable", "completed", "failed", "cancelled", "running", "available")
+ALL_STATES = (*STATES, "pending")
+WAIT_FOR = "default:available"
+
+
+def lively(room: Room) -> dict[str, int]:
+    """A queue with a job in each state, one in front of a lane, and a registered node. Epochs of what runs."""
+    c = keys.cluster(room.q.namespace)
+    room.run(commands.register_queue(c, "default"))
+    room.run(commands.beat(c, node="n", ttl_ms=9_000, fields={"a": 1}, tasks=[("t", "default", "async")]))
+    room.do(commands.declare, kinds={"t": "async", "u": "thread"}, retention={"keep_completed": 86_400_000})
+    for state in STATES:
+        seed(room, state, state, **({} if state == "running" else {"expires": "+10000000"}))
+    room.add("threaded", executor="thread")
+    room.add("front", priority=1)
+    (front,) = room.claim("n.0", limit=1)
+    room.do(commands.release, worker="n.0", jobs=[Release(front.id, front.epoch, "")])
+    return {"default:running": int(room.job("running")["epoch"])}  # type: ignore[index]
+
+
+def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[Command[Any]]:
+    """Every command, to be called one after the other; what a claim gives is finished in each of the ways."""
+    q, now = room.q, room.now
+    held = [Held(id, epoch, "n.1") for id, epoch in epochs.items()]
+    ids = [f"default:{state}" for state in STATES]
+    yield commands.renew(q, lease_ms=LEASE_MS, held=held, now=now)
+    yield commands.counts(q, now=now)
+    for state in ALL_STATES:
+        yield commands.peek(q, state, now=now).then(lambda page: [_shown(*row) for row in page.records])
+    yield commands.fetch(q, [*ids, "default:nobody"])
+    yield commands.wait(q, WAIT_FOR)
+    yield commands.enqueue(q, [new(f"{worker}{n}") for n in range(6)], now=now)
+    yield commands.enqueue(q, [new("available", token="x"), new(f"{worker}late", due="+5", expires="+500")], now=now)
+    yield commands.promote(q, now=now)
+    yield commands.expire(q, now=now)
+    yield commands.reap(q, lease_ms=LEASE_MS, now=now)
+    for request in (1, 2, 2):
+        claim = commands.claim(
+            q, worker=worker, request=request, lease_ms=LEASE_MS, limit=100, free={"async": 50, "thread": 50}, now=now
+        )
+        jobs: list[commands.Claimed] = []
+        yield claim.then(lambda claim, jobs=jobs: jobs.extend(claim.jobs))
+        yield from _ends(room, jobs, worker)
+    yield commands.cancel(q, ids, partial=True, now=now)
+    yield commands.retry(q, ids, partial=True, now=now)
+    yield commands.bury(q, worker=worker, why="x", jobs=[], now=now)
+    yield commands.purge(q, limit=2, now=now)
+    yield commands.prune(q, now=now)
+    yield commands.clear(q, states=["completed"], limit=1, now=now)
+    yield commands.pause(q, now=now)
+    yield commands.resume(q, now=now)
+    yield commands.wake(q, ["async"], now=now)
+    yield commands.declare(q, kinds={"t": "async"}, retention={}, now=now)
+    yield from _registry(room)
+
+
+def _ends(room: Room, jobs: list[commands.Claimed], worker: str) -> Iterator[Command[Any]]:
+    """Half of what was claimed is finished well, the rest in all the other ways."""
+    q, now, half = room.q, room.now, len(jobs) // 2
+    yield commands.complete(q, worker=worker, done=[Done(job.id, job.epoch, b"r") for job in jobs[:half]], now=now)
+    rest = jobs[half:]
+    failures = [Failure(job.id, job.epoch, ("retry", "fail")[n % 2], 5, "{}", "x") for n, job in enumerate(rest[:2])]
+    yield commands.fail(q, worker=worker, failures=failures, now=now)
+    yield commands.release(q, worker=worker, jobs=[Release(job.id, job.epoch, "") for job in rest[2:3]], now=now)
+    snoozed = [Snoozed(job.id, job.epoch, ("snooze", "unknown")[n % 2], 5, "x") for n, job in enumerate(rest[3:5])]
+    yield commands.snooze(q, worker=worker, grace_ms=1000, jobs=snoozed, now=now)
+    yield commands.bury(q, worker=worker + "x", why="x", jobs=[Buried(job.id, job.epoch, "lost") for job in rest[5:]])
+
+
+def _registry(room: Room) -> Iterator[Command[Any]]:
+    c = keys.cluster(room.q.namespace)
+    yield commands.queues(c)
+    yield commands.nodes(c)
+    yield commands.task_info(c, "t")
+    yield commands.beat(c, node="n", ttl_ms=9_000, fields={"a": 1}, tasks=[("t", "default", "async")])
+    yield commands.register_queue(c, "default")
+    yield commands.depart(c, "n")
+
+
+def tour(room: Room, epochs: dict[str, int], worker: str = "n.9") -> None:
+    """Calls them all."""
+    for command in stops(room, epochs, worker):
+        room.run(command)
+
+
+def drains(room: Room) -> None:
+    """Whatever was done to the queue, new jobs run, and what is left of the others ends or stands still: none spins."""
+    room.add("canary")
+    claimed = []
+    for n in range(20):
+        room.now += 100_000
+        room.do(commands.promote)
+        jobs = room.claim(f"n.d{n}")
+        claimed += [job.id for job in jobs]
+        done = [Done(job.id, job.epoch, b"") for job in jobs]
+        words = room.do(commands.complete, worker=f"n.d{n}", done=done)
+        assert words == ["ok"] * len(done)
+        room.watched()
+        if not jobs and n > 1:
+            break
+    assert not jobs, f"there is no end: {claimed}"
+    assert "default:canary" in claimed
