@@ -29,7 +29,8 @@ from taskq.settings import resolve
 def worker(*, app: str, burst: bool, **given: Any) -> None:
     """Run the jobs of APP, `module[:attribute]`, until SIGTERM or Ctrl-C; then running jobs get their grace.
 
-    A second signal ends the grace. Exit code 0 if every job ended or was given back, 1 if a process had to be killed.
+    A second signal ends the grace. Exit code 0 if every job ended or was given back, 1 if a process had to be killed,
+    or if Redis wasn't there at the start: let a supervisor start it again. Later outages are waited out.
     """
     options = node_options_of(flags(), given, burst=burst)
     _check(app)

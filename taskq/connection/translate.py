@@ -72,6 +72,20 @@ def unreachable(error: BaseException) -> bool:
 
 
 def translated(error: BaseException, address: Address) -> TaskQError:
+def will_serve(error: TaskQError, *, answered: bool) -> bool:
+    """Whether to wait for the server that this error of ours is about: it answered that it can't serve just now, or it
+    did so before (`answered`) and can't be reached any more. A replica that the URL names will never serve.
+    """
+    import redis.exceptions as redis_errors
+
+    cause = error.__cause__
+    if cause is None or not passing(cause):
+        return False
+    if isinstance(cause, redis_errors.ResponseError | redis_errors.BusyLoadingError):
+        return not isinstance(cause, redis_errors.ReadOnlyError)
+    return answered
+
+
     """Our error for one of redis; the caller raises it `from` the cause."""
     import redis.exceptions as redis_errors
 

@@ -16,13 +16,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskq.connection import connect_async, fitness
-from taskq.errors import TaskQError, Unavailable
+from taskq.connection import connect_async
+from taskq.errors import Unavailable
 from taskq.log import get_logger
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
 from taskq.node.channel import Hello
 from taskq.node.child import COMMAND, Child
+from taskq.node.fit import unfit
 from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
 from taskq.node.loop import Outage, turn
@@ -42,7 +43,7 @@ log = get_logger(__name__)
 def run(app: str, options: NodeOptions | None = None, *, command: Sequence[str] = COMMAND) -> int:
     """Serve `app` (`module[:attribute]`) until a signal, or in a burst until nothing is left. Call it in the main
     thread. Gives the exit code: 0 if every job ended or was given back by its worker, 1 if a process had to be killed
-    or the app can't be served (the reason is then on stderr).
+    or the app can't be served (the reason is then on stderr, in one line where Redis is the reason: see `fit`).
     """
     return asyncio.run(serve(app, options or NodeOptions(), command=command))
 
@@ -69,7 +70,9 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
     await asyncio.wait([workers, hello], return_when=asyncio.FIRST_COMPLETED)
     if supervisor.hello.done():
         settings = Settings.from_dict(supervisor.hello.result().settings)
-        if await _fit(settings, supervisor):
+        if why := await unfit(settings, Outage(), supervisor.ending):
+            supervisor.give_up(why)
+        elif not supervisor.ending.is_set():
             await _with_redis(settings, node, options, supervisor, workers)
     await workers
     for task in watching:
@@ -77,20 +80,6 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
     if supervisor.failure:
         sys.stderr.write(supervisor.failure.rstrip() + "\n")
     return 1 if supervisor.failure or supervisor.killed else 0
-
-
-async def _fit(settings: Settings, supervisor: Supervisor) -> bool:
-    """Whether Redis is there and can carry us; if not, that ends the node. It is asked once: whoever has begun goes on
-    through every outage.
-    """
-    try:
-        warnings = await asyncio.to_thread(fitness.check, settings)
-    except TaskQError as error:
-        supervisor.give_up(str(error))
-        return False
-    for warning in warnings:
-        log.warning("Redis may lose jobs", found=warning.found, advice=warning.advice)
-    return True
 
 
 async def _with_redis(

@@ -35,6 +35,7 @@ class Supervisor:
         children: the workers that live now.
         hello: done with the node's first hello. `latest`: the last one; a worker started later may know more.
         undertaker: to be done with who buries, once Redis is connected.
+        ending: set once the node ends.
         failure: why the node can't go on, as text for the user; '' while it can.
         killed: whether a process had to be killed, or died, while the node was ending.
     """
@@ -45,6 +46,7 @@ class Supervisor:
         self.hello: asyncio.Future[Hello] = loop.create_future()
         self.undertaker: asyncio.Future[Undertaker] = loop.create_future()
         self.latest: Hello | None = None
+        self.ending = asyncio.Event()
         self.failure = ""
         self.killed = False
         self._app = app
@@ -53,7 +55,6 @@ class Supervisor:
         self._command = command
         self._number = 0
         self._begun = False
-        self._ending = asyncio.Event()
         self._hurry = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -83,34 +84,34 @@ class Supervisor:
 
     def drain(self) -> None:
         """End, within the grace. Said again: now."""
-        if self._ending.is_set():
+        if self.ending.is_set():
             self._hurry.set()
             return
         log.info("draining", grace_s=self._options.grace_ms / 1000, workers=len(self.children))
-        self._ending.set()
+        self.ending.set()
 
     def give_up(self, text: str) -> None:
         """End at once, because it makes no sense to go on."""
         self.failure = self.failure or text
         self._hurry.set()
-        self._ending.set()
+        self.ending.set()
 
     async def _keep_place(self) -> None:
         restarts = Restarts()
-        while not self._ending.is_set():
+        while not self.ending.is_set():
             try:
                 child = self._start()
             except OSError as error:  # no memory, no descriptors: there may be again
                 log.warning("a worker can't be started", error=str(error))
-                await first(self._ending, timeout_s=restarts.delay_s(0))
+                await first(self.ending, timeout_s=restarts.delay_s(0))
                 continue
-            await first(child.over, child.leaving, self._ending)
+            await first(child.over, child.leaving, self.ending)
             if not child.over.is_set():
                 self._beside(self._leaving, see_off(child, self._options.grace_ms, self._hurry))
-                if not self._ending.is_set():
+                if not self.ending.is_set():
                     continue  # it asked to be replaced, and leaves beside its replacement
                 await child.over.wait()
-            if child.drained or self._ending.is_set():
+            if child.drained or self.ending.is_set():
                 return
             if not child.killed_for:  # our own doing is no reason to wait
                 await self._wait_to_restart(child, restarts)
@@ -119,7 +120,7 @@ class Supervisor:
         delay_s = restarts.delay_s(now_ms() - child.born_ms)
         if not self.hello.done() and restarts.in_a_row >= DEATHS_BEFORE_HELLO:
             self.give_up(f"{self._app}: its worker dies while loading it ({child.cause})")
-        await first(self._ending, timeout_s=delay_s)
+        await first(self.ending, timeout_s=delay_s)
 
     def _start(self) -> Child:
         self._number += 1
@@ -152,7 +153,7 @@ class Supervisor:
         if not child.drained and not (child.holding and child.killed_for):
             held = len(child.held())
             log.warning("worker died", worker=child.worker, worker_pid=child.pid, cause=child.cause, held=held)
-            self.killed |= self._ending.is_set() and child.ready
+            self.killed |= self.ending.is_set() and child.ready
         child.over.set()
         self._beside(self._burials, self._bury(child))
 

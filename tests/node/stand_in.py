@@ -11,7 +11,7 @@ import time
 from taskq import commands, keys
 from taskq.connection import connect, run
 from taskq.node import channel
-from taskq.node.channel import Drain, Drained, Failed, Hello, Ready, Recycle, Stop
+from taskq.node.channel import Begin, Drain, Drained, Failed, Hello, Ready, Recycle, Stop
 from taskq.node.table import Table, now_ms
 from taskq.node.tether import Ends, tie, watch
 from taskq.settings import Settings
@@ -50,6 +50,8 @@ def main():  # noqa: C901, PLR0912, PLR0915
     settings = Settings(url=url, namespace=namespace, lease_ms=4_000)
     tasks = {"t": {"queue": "default", "executor": "async", "backoff": "fixed:5000:5000:exact"}}
     channel.say(end, Hello(settings.to_dict(), ["default"], tasks, "0.1.0"))
+    while start.hold and not isinstance(channel.hear(end), Begin):
+        pass
     channel.say(end, Ready())
     if part == "breaks-later" and start.worker.endswith(".2"):
         channel.say(end, Failed("no module named 'shop'"))

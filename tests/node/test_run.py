@@ -191,3 +191,11 @@ def test_an_outage_is_two_lines_and_ends_by_itself(start, namespace, server_bina
         assert "Traceback" not in node.text()
         node.process.terminate()
         assert node.wait() == 0
+
+
+def test_started_while_nobody_is_there_it_ends_with_one_line(start):
+    """A supervisor (systemd, compose, Kubernetes) starts it again."""
+    node = start("good", url="redis://127.0.0.1:1/0")
+    assert node.wait(15) == 1
+    assert node.text().strip().splitlines()[-1].startswith("no answer from the server at 127.0.0.1:1")
+    assert "Traceback" not in node.text()
