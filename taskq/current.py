@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from taskq.errors import NotInJob
+from taskq.errors import BadRecord, NotInJob
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -69,17 +70,13 @@ class CurrentJob:
     @property
     def tags(self) -> list[str]:
         """The job's tags; a new list at each reading."""
-        import json  # `import taskq` loads this module, and most programs never run a job
-
-        tags: list[str] = json.loads(self._fields.get(b"tags", b"[]"))
+        tags: list[str] = self._json(b"tags", b"[]")
         return tags
 
     @property
     def meta(self) -> dict[str, str]:
         """What the caller gave as `meta=`; a new dict at each reading."""
-        import json  # as above
-
-        meta: dict[str, str] = json.loads(self._fields.get(b"meta", b"{}"))
+        meta: dict[str, str] = self._json(b"meta", b"{}")
         return meta
 
     @property
@@ -87,6 +84,14 @@ class CurrentJob:
         """The nominal time of the firing that made the job (aware, UTC); None if no schedule did."""
         ms = self._fields.get(b"scheduled_for")
         return None if ms is None else _EPOCH + timedelta(milliseconds=int(ms))
+
+    def _json(self, name: bytes, otherwise: bytes) -> Any:
+        import json  # `import taskq` loads this module, and most programs never run a job
+
+        try:
+            return json.loads(self._fields.get(name) or otherwise)
+        except (ValueError, RecursionError) as error:
+            raise BadRecord(f"job {self.id}: the field {name.decode()} can't be read: {error}") from error
 
     def __repr__(self) -> str:
         return f"<CurrentJob {self.id} attempt {self.attempt} of {self.max_attempts}>"

@@ -107,7 +107,14 @@ class NotInJob(TaskQError):
 
 
 class InvalidPayload(TaskQError, ValueError):
-    """The payload can't be decoded."""
+    """The payload can't be decoded.
+
+    `newer`: the bytes are sound, but name what isn't known here; newer code may know it.
+    """
+
+    def __init__(self, *args: object, newer: bool = False) -> None:
+        super().__init__(*args)
+        self.newer = newer
 
 
 class Unencodable(TaskQError, TypeError):

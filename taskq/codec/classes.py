@@ -56,7 +56,8 @@ def find_class(name: object, kind: type) -> type:
     if cls is None:
         raise InvalidPayload(
             f"the class {shown} isn't loaded in this process: import its module where the task is defined,"
-            " or name it in TaskQ(include=...)"
+            " or name it in TaskQ(include=...)",
+            newer=True,
         )
     if not issubclass(cls, kind):
         raise InvalidPayload(f"the class {shown} isn't of the kind that was stored")
@@ -114,7 +115,9 @@ def make_dataclass(name: object, state: Any) -> Any:
     fields = {field.name: field for field in dataclasses.fields(cls)}
     unknown = [key for key in state if key not in fields]
     if unknown:
-        raise InvalidPayload(f"the dataclass {full_name(cls)} has no field {unknown[0]!r} here: the code has changed")
+        raise InvalidPayload(
+            f"the dataclass {full_name(cls)} has no field {unknown[0]!r:.80} here: the code has changed", newer=True
+        )
     made = cls(**{key: value for key, value in state.items() if fields[key].init})
     for key, value in state.items():
         if not fields[key].init:

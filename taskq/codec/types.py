@@ -91,7 +91,8 @@ class Types:
         if entry is None:
             raise InvalidPayload(
                 f"no type is registered as {str(name)[:64]!r} in this process:"
-                " call app.types.register here as where it was enqueued"
+                " call app.types.register here as where it was enqueued",
+                newer=True,
             )
         return entry.decode(state)
 

@@ -97,7 +97,9 @@ def _open(code: int, body: bytes, level: int, types: Types) -> Any:
         return _revive(types.revive, name, state)
     revive = _CLASSES.get(code)
     if revive is None:
-        raise InvalidPayload(f"the stored value holds extension {code}, which this version of taskq doesn't know")
+        raise InvalidPayload(
+            f"the stored value holds extension {code}, which this version of taskq doesn't know", newer=True
+        )
     return _revive(revive, name, state)
 
 

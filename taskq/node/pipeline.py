@@ -18,7 +18,7 @@ from typing import Any
 from taskq import codec
 from taskq.commands import Done, Failure, Snoozed
 from taskq.current import CurrentJob, _current
-from taskq.errors import UnknownTask
+from taskq.errors import BadArguments, BadRecord, InvalidPayload, UnknownTask
 from taskq.log import get_logger
 from taskq.node import outcome
 from taskq.node.executors import Threads
@@ -76,7 +76,7 @@ class Pipeline:
             known = look_up(job)
             self._begun(job)
             payload = job.fields.get(b"payload")
-            args, kwargs = codec.decode(payload, self._types) if payload else _NONE
+            args, kwargs = decode(payload, self._types) if payload else _NONE
             if args or kwargs or not known.bare:
                 known.bind(args, kwargs)
             begin(job)
@@ -152,11 +152,29 @@ def look_up(job: Running) -> Known:
         raise NotBegun
     known = job.known
     if known is None:
-        name = job.fields.get(b"task", b"").decode(errors="replace")
-        raise UnknownTask(f"unknown task: this worker's app has no task {name!r}")
+        try:
+            name = job.fields.get(b"task", b"").decode()
+        except UnicodeDecodeError as error:
+            raise BadRecord(f"its task's name is no text: {error}") from error
+        raise UnknownTask(f"unknown task: this worker's app has no task {name!r:.300}")
     if known.executor != job.executor:
         raise WrongExecutor(known.executor)
     return known
+
+
+def decode(payload: bytes, types: codec.Types) -> Arguments:
+    """The call's arguments.
+
+    Raises:
+        BadArguments: the bytes name what isn't known here, and may be elsewhere.
+        BadRecord: they are damaged.
+    """
+    try:
+        return codec.decode(payload, types)
+    except InvalidPayload as error:
+        if error.newer:
+            raise BadArguments(str(error)) from error
+        raise BadRecord(f"its arguments can't be read: {error}") from error
 
 
 def tell(ending: Ending | None) -> None:

@@ -28,11 +28,8 @@ class Stop(enum.Enum):
 
 
 def number(value: bytes | None, otherwise: int) -> int:
-    """A number of a record; a damaged one counts as absent, because one bad job must never stop the others."""
-    try:
-        return int(value) if value else otherwise
-    except ValueError:
-        return otherwise
+    """A number of a record, at least 0; a damaged one counts as absent, because one bad job must never stop others."""
+    return int(value) if value and len(value) < 16 and value.isdigit() else otherwise
 
 
 def executor_of(fields: Mapping[bytes, bytes]) -> str:

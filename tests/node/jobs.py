@@ -29,8 +29,10 @@ class FakeKnown:
 
 
 def claimed(id="default:1", *, epoch=1000, attempt=1, args=(), kwargs=None, **fields):
-    """A claimed job; `fields` are the record's, as text."""
-    record = {name.encode(): str(value).encode() for name, value in fields.items()}
+    """A claimed job; `fields` are the record's, as text or bytes."""
+    record = {
+        name.encode(): value if isinstance(value, bytes) else str(value).encode() for name, value in fields.items()
+    }
     record.setdefault(b"task", b"t")
     payload = codec.encode(args, kwargs or {})
     if payload:

@@ -5,12 +5,14 @@ import functools
 import json
 import threading
 
+import msgpack
 import pytest
 
 from taskq import codec
+from taskq.codec.wire import Code
 from taskq.commands import Done, Release, Snoozed
 from taskq.current import current
-from taskq.errors import NotInJob, UnknownTask
+from taskq.errors import BadRecord, NotInJob, UnknownTask
 from taskq.node.executors import Threads
 from taskq.node.outcome import WrongExecutor
 from taskq.node.pipeline import NotBegun, Pipeline, begin, look_up
@@ -152,9 +154,28 @@ async def test_a_type_error_of_the_body_is_no_bad_argument(way):
     assert (await way.run(body)).verb == "retry"
 
 
-async def test_a_damaged_payload_fails_at_once(way):
-    ending = await way.run(nothing, payload="\xff")
-    assert (ending.verb, error_of(ending)["type"]) == ("fail", "InvalidPayload")
+@pytest.mark.parametrize("payload", [b"\xff", b"\xc1", b"\x92\x90", b"\x90", b"\x93\x90\x80\x80", b"\xa1"])
+async def test_a_damaged_payload_fails_at_once(way, payload):
+    ending = await way.run(nothing, payload=payload)
+    assert (ending.verb, error_of(ending)["type"]) == ("fail", "BadRecord")
+    assert ending.reason.startswith("BadRecord: its arguments can't be read: ")
+
+
+@pytest.mark.parametrize(
+    "code, what", [(99, "extension 99"), (Code.DATACLASS, "isn't loaded"), (Code.OBJECT, "registered")]
+)
+async def test_a_payload_that_newer_code_may_know_is_handed_back(way, code, what):
+    newer = msgpack.ExtType(code, msgpack.packb(["shop.newer:Parcel", {}]))
+    ending = await way.run(nothing, payload=msgpack.packb([[newer], {}]))
+    assert isinstance(ending, Snoozed)
+    assert ending.kind == "unknown"
+    assert what in ending.reason
+
+
+async def test_a_task_whose_name_is_no_text_fails_at_once(way):
+    job = running(None, task=b"\xff\xfe")
+    with pytest.raises(BadRecord, match="no text"):
+        look_up(job)
 
 
 async def test_a_def_in_the_wrong_class_moves(way):
