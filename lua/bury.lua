@@ -22,7 +22,8 @@
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      the dead
 --   why        word    what ended it, such as SIGKILL
---   ...                  a job: id, epoch, verb (lost: the attempt counts | refund | timeout), delay in ms (timeout)
+--   ...                  a job: id, epoch, verb (lost: the attempt counts | ended: it counts, though it is no suspect, for
+--                        only the answer to its finish was missing | refund | timeout), delay in ms (timeout)
 -- REPLY
 --   {id, state, ...}  every job that was given back, and where it went
 
@@ -46,7 +47,7 @@ local arg = args.bind('now', 'worker', 'why')
 
 local now = clock.now(arg.now)
 local GONE_TTL_MS = 3600000
-local VERBS = { lost = true, refund = true, timeout = true }
+local VERBS = { lost = true, ended = true, refund = true, timeout = true }
 local memory = keys.claimed(arg.worker)
 local held, answer = {}, {}
 
@@ -61,6 +62,7 @@ local function add(id, epoch, verb, delay_ms)
   end
 end
 
+args.groups(arg, 4)
 for i = arg.rest, #ARGV, 4 do
   add(ARGV[i], ARGV[i + 1], args.word(ARGV[i + 2], VERBS, 'verb'), args.number(ARGV[i + 3], 'delay', 0))
 end
@@ -75,32 +77,15 @@ redis.call('DEL', memory)
 redis.call('HSET', memory, 'gone', '1')
 redis.call('PEXPIRE', memory, GONE_TTL_MS)
 
-local function timed_out(job, delay_ms)
-  local attempt = record.attempt(job)
-  local message = 'hard timeout: worker ' .. arg.worker .. ' was replaced'
-  local more = { 'ended', lease.ended(job.epoch, 'bury') }
-  lease.attempt_ended(job, record.error('JobTimeout', message, now, arg.worker), more)
-  if job.cancel then
-    more[#more + 1] = 'reason'
-    more[#more + 1] = 'cancelled while running'
-    state.move(job, 'cancelled', now, more)
-  elseif attempt < record.max_attempts(job) then
-    more[#more + 1] = 'scheduled_at'
-    more[#more + 1] = clock.text(now + delay_ms)
-    state.move(job, 'retryable', now, more, now + delay_ms)
-  else
-    more[#more + 1] = 'reason'
-    more[#more + 1] = message
-    state.move(job, 'failed', now, more)
-  end
-end
-
 for _, each in ipairs(held) do
   local job, verb, delay_ms = unpack(each)
   if verb == 'timeout' then
-    timed_out(job, delay_ms)
-  elseif verb == 'lost' then
-    lease.lost(job, now, 'bury', 'worker died: ' .. arg.worker .. ' (' .. arg.why .. ')')
+    local message = 'hard timeout: worker ' .. arg.worker .. ' was replaced'
+    local failure = record.error('JobTimeout', message, now, arg.worker)
+    lease.failed(job, now, 'bury', delay_ms, failure, message)
+  elseif verb == 'lost' or verb == 'ended' then
+    local message = 'worker died: ' .. arg.worker .. ' (' .. arg.why .. ')'
+    lease.lost(job, now, 'bury', verb == 'lost' and message or message .. '; its code had ended')
   else
     lease.give_back(job, now, 'bury', true, {})
   end

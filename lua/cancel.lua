@@ -25,7 +25,7 @@
 --   ...                  ids
 -- REPLY
 --   {'ok', word, ...}      a job: removed | requested | too_late | missing | running (refused)
---   {'refused', id, word}  without `partial`: the first that cannot be cancelled; nothing was done
+--   {'refused', id, word, state}  without `partial`: the first that cannot be cancelled; nothing was done
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -58,6 +58,7 @@ local function word_for(job)
   return arg.running == '1' and 'requested' or 'running'
 end
 
+args.groups(arg, 1)
 for i = arg.rest, #ARGV do
   local job = record.fields(ARGV[i], record.CORE)
   local word = word_for(job)

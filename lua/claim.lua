@@ -56,6 +56,7 @@ local now = clock.now(arg.now)
 local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
 local request = args.number(arg.request, 'request', 0)
 local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS = 64, 250, 100, 50
+local REPLY_BYTES_MAX = 1048576
 local classes, free = {}, {}
 for i = arg.rest, #ARGV, 2 do
   classes[#classes + 1] = ARGV[i]
@@ -89,7 +90,7 @@ end
 local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version' }
 local meta = redis.call('HMGET', keys.meta, unpack(META))
 local version = record.number(meta[6], 0)
-local jobs = {}
+local jobs, bytes = {}, 0
 
 local function hand_out(job, flat)
   jobs[#jobs + 1] = { job.id, job.epoch, record.attempt(job), flat }
@@ -137,7 +138,8 @@ end
 
 local _, promoted = due.promote(now, PROMOTE_MAX, true)
 
--- What stands in a lane is claimed, unless it may no longer run; that is settled here and now.
+-- What stands in a lane is claimed, unless it may no longer run; that is settled here and now. Returns its epoch, or
+-- 'full' if the reply would become too large with it: then it stays where it is.
 local function start(id)
   local job, flat = record.read(id)
   if flat == 'missing' then
@@ -156,9 +158,13 @@ local function start(id)
     state.move(job, 'failed', now, { 'reason', 'BadRecord: ' .. damage })
     return nil
   end
-  if record.number(job.expires_at, now + 1) <= now then
+  if record.expired(job, now) then
     state.move(job, 'cancelled', now, { 'reason', 'expired' })
     return nil
+  end
+  local size = #(job.payload or '')
+  if #jobs > 0 and bytes + size > REPLY_BYTES_MAX then
+    return 'full'
   end
   local attempt = record.attempt(job) + 1
   if attempt > record.max_attempts(job) then
@@ -173,6 +179,7 @@ local function start(id)
     more[7], more[8] = 'started_at', job.epoch
   end
   job.epoch, job.attempt = epoch, attempt
+  bytes = bytes + size
   state.move(job, 'running', now, more, lease_ms)
   hand_out(job, flat)
   return epoch
@@ -199,19 +206,25 @@ if limit > 0 then
 end
 while here do
   steps = steps + 1
-  local ids = lane.take(here, math.min(limit - #jobs, free[here.class], LOOKED_MAX - looked))
-  looked = looked + #ids
-  for _, id in ipairs(ids) do
-    local epoch = start(id)
-    if epoch then
-      free[here.class] = free[here.class] - 1
-      memo[#memo + 1] = id
-      memo[#memo + 1] = epoch
+  local heads = lane.heads(here, math.min(limit - #jobs, free[here.class], LOOKED_MAX - looked))
+  local used, full = 0, false
+  while used < #heads and not full do
+    local epoch = start(heads[used + 1])
+    full = epoch == 'full'
+    if not full then
+      used = used + 1
+      if epoch then
+        free[here.class] = free[here.class] - 1
+        memo[#memo + 1] = heads[used]
+        memo[#memo + 1] = epoch
+      end
     end
   end
+  lane.drop(here, heads, used)
+  looked = looked + used
   state.flush(now, true)
   here = nil
-  if #jobs < limit and looked < LOOKED_MAX and steps < STEPS_MAX then
+  if not full and #jobs < limit and looked < LOOKED_MAX and steps < STEPS_MAX then
     here = best()
   end
 end

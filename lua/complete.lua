@@ -40,26 +40,16 @@ keys.bind(
 local arg = args.bind('now', 'worker')
 
 local now = clock.now(arg.now)
-local words, held = {}, {}
-
-for i = arg.rest, #ARGV, 3 do
-  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'complete', record.FINISH)
-  if job and not held[job.id] then
-    held[job.id] = true
-    held[#held + 1] = job
-    job.result = ARGV[i + 2]
-  end
-  words[#words + 1] = word or 'ok'
-end
+local held, words = lease.gather(arg, 3, 'complete', record.FINISH)
 
 state.begin()
 for _, job in ipairs(held) do
-  local more = { 'ended', lease.ended(job.epoch, 'complete') }
-  if job.result ~= '' then
+  local more, result = { 'ended', lease.ended(job.epoch, 'complete') }, ARGV[job.at + 2]
+  if result ~= '' then
     if job.keep_result == '0' then
       more[3], more[4] = 'dropped', '1'
     else
-      more[3], more[4] = 'result', job.result
+      more[3], more[4] = 'result', result
       job.has_result = true
     end
   end

@@ -51,6 +51,7 @@ local function class_of(task, executor)
   local kind = kinds[task]
   if kind == nil then
     kind = redis.call('HGET', keys.kinds, task)
+    kind = lane.is_class(kind) and kind
     kinds[task] = kind
   end
   return kind or (executor ~= '' and executor) or 'async'
@@ -105,6 +106,14 @@ end
 for _, id in ipairs(damaged) do
   state.condemn(id, now)
 end
+-- A repeat changes nothing, but it writes: WAIT on its connection then tells who has what the first call wrote, on
+-- another connection perhaps. A mark that comes and goes; the first removal opens the way at maxmemory.
+if #jobs == 0 then
+  redis.pcall('ZREM', keys.leases, '')
+  redis.pcall('ZADD', keys.leases, 0, '')
+  redis.pcall('ZREM', keys.leases, '')
+end
+
 local new_class = false
 local registered = {}
 for _, job in ipairs(jobs) do

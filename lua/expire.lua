@@ -1,4 +1,4 @@
--- Cancel waiting jobs that were not started by their `expires`.
+-- Cancel waiting jobs that no worker has started by their `expires`.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -45,7 +45,7 @@ state.begin()
 local ids = redis.call('ZRANGEBYSCORE', keys.expiring, '-inf', clock.text(now), 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
   local job = record.fields(id, record.CORE)
-  if job and job.expires_at and state.allows(job.state, 'cancelled') and job.state ~= 'running' then
+  if job and record.expired(job, now) and job.state ~= 'running' and state.allows(job.state, 'cancelled') then
     state.move(job, 'cancelled', now, { 'reason', 'expired' })
   else
     redis.call('ZREM', keys.expiring, id)

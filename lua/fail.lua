@@ -44,38 +44,18 @@ local arg = args.bind('now', 'worker')
 
 local now = clock.now(arg.now)
 local VERBS = { retry = true, fail = true }
-local words, held = {}, {}
 
-for i = arg.rest, #ARGV, 6 do
-  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'fail', record.CORE)
-  if job and not held[job.id] then
-    held[job.id] = true
-    local verb, delay_ms = args.word(ARGV[i + 2], VERBS, 'verb'), args.number(ARGV[i + 3], 'delay', 0)
-    held[#held + 1] = { job, verb, delay_ms, ARGV[i + 4], ARGV[i + 5], #words + 1 }
-  end
-  words[#words + 1] = word or 'ok'
+local function verb_at(at)
+  args.number(ARGV[at + 3], 'delay', 0)
+  return args.word(ARGV[at + 2], VERBS, 'verb')
 end
 
+local held, words = lease.gather(arg, 6, verb_at, record.CORE)
+
 state.begin()
-for _, each in ipairs(held) do
-  local job, verb, delay_ms, failure, reason, place = unpack(each)
-  local attempt = record.attempt(job)
-  local more = { 'ended', lease.ended(job.epoch, 'fail') }
-  lease.attempt_ended(job, failure, more)
-  if verb == 'retry' and job.cancel then
-    more[#more + 1] = 'reason'
-    more[#more + 1] = 'cancelled while running'
-    state.move(job, 'cancelled', now, more)
-  elseif verb == 'retry' and attempt < record.max_attempts(job) then
-    more[#more + 1] = 'scheduled_at'
-    more[#more + 1] = clock.text(now + delay_ms)
-    state.move(job, 'retryable', now, more, now + delay_ms)
-  else
-    more[#more + 1] = 'reason'
-    more[#more + 1] = reason
-    state.move(job, 'failed', now, more)
-  end
-  words[place] = job.state
+for _, job in ipairs(held) do
+  local delay_ms, failure, reason = tonumber(ARGV[job.at + 3]), ARGV[job.at + 4], ARGV[job.at + 5]
+  words[job.answer] = lease.failed(job, now, job.verb, job.verb == 'retry' and delay_ms or nil, failure, reason)
 end
 state.flush(now)
 return words

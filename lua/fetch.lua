@@ -17,6 +17,7 @@ keys.bind('prefix', 'leases')
 local arg = args.bind('now')
 
 local answer = {}
+args.groups(arg, 1)
 for i = arg.rest, #ARGV do
   answer[#answer + 1] = record.shown(record.read(ARGV[i]))
 end

@@ -67,7 +67,9 @@ end
 local function purge_lanes(class)
   local here = lane.best(class)
   while here and looked < limit do
-    for _, id in ipairs(lane.take(here, limit - looked)) do
+    local heads = lane.heads(here, limit - looked)
+    lane.drop(here, heads, #heads)
+    for _, id in ipairs(heads) do
       cancel(id, 'available', true)
     end
     state.flush(now, true)

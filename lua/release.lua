@@ -44,21 +44,11 @@ keys.bind(
 local arg = args.bind('now', 'worker')
 
 local now = clock.now(arg.now)
-local words, held = {}, {}
-
-for i = arg.rest, #ARGV, 3 do
-  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'release', record.CORE)
-  if job and not held[job.id] then
-    held[job.id] = true
-    held[#held + 1] = { job, ARGV[i + 2], #words + 1 }
-  end
-  words[#words + 1] = word or 'ok'
-end
+local held, words = lease.gather(arg, 3, 'release', record.CORE)
 
 state.begin()
-for _, each in ipairs(held) do
-  local job, class, place = unpack(each)
-  local more = {}
+for _, job in ipairs(held) do
+  local class, more = ARGV[job.at + 2], {}
   if class ~= '' and class ~= (job.class or 'async') then
     job.class = class
     more[1], more[2] = 'class', class
@@ -66,7 +56,7 @@ for _, each in ipairs(held) do
       redis.call('HINCRBY', keys.meta, 'class_version', 1)
     end
   end
-  words[place] = lease.give_back(job, now, 'release', true, more)
+  words[job.answer] = lease.give_back(job, now, 'release', true, more)
 end
 state.flush(now)
 return words

@@ -33,6 +33,7 @@ local lease_ms = lease.length(arg.lease_ms)
 local FIELDS = { 'state', 'epoch', 'worker', 'cancel' }
 local words, scores = {}, {}
 
+args.groups(arg, 3)
 for i = arg.rest, #ARGV, 3 do
   local job = record.fields(ARGV[i], FIELDS)
   if job and job.state == 'running' and job.epoch == ARGV[i + 1] and job.worker == ARGV[i + 2] then
@@ -44,7 +45,7 @@ for i = arg.rest, #ARGV, 3 do
   end
 end
 
-redis.call('ZREM', keys.leases, '')
+state.begin()
 local meta = redis.call('HMGET', keys.meta, 'seen', 'quiet_until')
 lease.stamp(now, lease_ms, meta[1], meta[2])
 if #scores > 0 then

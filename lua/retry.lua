@@ -22,7 +22,7 @@
 --   partial    0|1     1: an answer for each id, whatever the others are
 --   ...                  ids
 -- REPLY
---   {'ok', word, ...}      a job: available | missing | the state that forbids it
+--   {'ok', word, ...}      a job: available (now) | waiting (it was already) | missing | the state that forbids it
 --   {'refused', id, word}  without `partial`: the first that cannot be retried; nothing was done
 
 -- @include lib/args.lua
@@ -45,6 +45,7 @@ local arg = args.bind('now', 'partial')
 local now = clock.now(arg.now)
 local words, jobs, seen = {}, {}, {}
 
+args.groups(arg, 1)
 for i = arg.rest, #ARGV do
   local job = record.fields(ARGV[i], record.CORE)
   local may = job and (state.ends(job.state) or job.state == 'retryable')
@@ -62,8 +63,8 @@ end
 
 -- What the earlier life left behind.
 local STALE = {
-  'result', 'reason', 'finished_at', 'cancel', 'scheduled_at', 'expires_at', 'released', 'unknown_since', 'progress',
-  'dropped',
+  'result', 'reason', 'finished_at', 'cancel', 'scheduled_at', 'expires_at', 'released', 'unknown_since',
+  'unknown_reason', 'progress', 'dropped',
 }
 
 state.begin()

@@ -48,21 +48,18 @@ local arg = args.bind('now', 'worker', 'grace_ms')
 local now = clock.now(arg.now)
 local grace_ms = args.number(arg.grace_ms, 'grace_ms', 0)
 local KINDS = { snooze = true, unknown = true }
-local words, held = {}, {}
 
-for i = arg.rest, #ARGV, 5 do
-  local job, word = lease.proven(ARGV[i], ARGV[i + 1], arg.worker, 'snooze', record.CORE)
-  if job and not held[job.id] then
-    held[job.id] = true
-    local kind, delay_ms = args.word(ARGV[i + 2], KINDS, 'kind'), args.number(ARGV[i + 3], 'delay', 0)
-    held[#held + 1] = { job, kind, delay_ms, ARGV[i + 4], #words + 1 }
-  end
-  words[#words + 1] = word or 'ok'
+local function verb_at(at)
+  args.word(ARGV[at + 2], KINDS, 'kind')
+  args.number(ARGV[at + 3], 'delay', 0)
+  return 'snooze'
 end
 
+local held, words = lease.gather(arg, 5, verb_at, record.CORE)
+
 state.begin()
-for _, each in ipairs(held) do
-  local job, kind, delay_ms, reason, place = unpack(each)
+for _, job in ipairs(held) do
+  local kind, delay_ms, reason = ARGV[job.at + 2], tonumber(ARGV[job.at + 3]), ARGV[job.at + 4]
   local since = record.number(job.unknown_since, now)
   local more = { 'ended', lease.ended(job.epoch, 'snooze') }
   local function set(field, value)
@@ -80,13 +77,14 @@ for _, each in ipairs(held) do
     set('scheduled_at', clock.text(now + delay_ms))
     if kind == 'unknown' then
       set('unknown_since', clock.text(since))
+      set('unknown_reason', reason)
     elseif job.unknown_since or job.released then
       -- It ran here: what is counted in a row begins anew.
-      redis.call('HDEL', job.key, 'unknown_since', 'released')
+      redis.call('HDEL', job.key, 'unknown_since', 'unknown_reason', 'released')
     end
     state.move(job, 'scheduled', now, more, now + delay_ms)
   end
-  words[place] = job.state
+  words[job.answer] = job.state
 end
 state.flush(now)
 return words

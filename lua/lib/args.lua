@@ -21,6 +21,16 @@ function args.number(text, name, least, most)
   return number
 end
 
+-- Refuses a repeated part that isn't whole, or of more jobs than one call may carry.
+local JOBS_MAX = 250
+
+function args.groups(bound, size)
+  local count = (#ARGV - bound.rest + 1) / size
+  if count > JOBS_MAX or count ~= math.floor(count) then
+    error('a call carries at most ' .. JOBS_MAX .. ' jobs of ' .. size .. ' arguments each', 0)
+  end
+end
+
 -- One of some words, or an error.
 function args.word(text, words, name)
   if not words[text] then

@@ -23,7 +23,7 @@ local function promote_one(id, set, now)
   elseif not job or job.state ~= set then
     -- An id whose record is gone or stands elsewhere: only this mark is wrong.
     redis.call('ZREM', keys[set], id)
-  elseif record.number(job.expires_at, now + 1) <= now then
+  elseif record.expired(job, now) then
     state.move(job, 'cancelled', now, { 'reason', 'expired' })
   else
     state.move(job, 'available', now, {})

@@ -36,8 +36,14 @@ function lane.named(class, priority)
   return found
 end
 
+-- Whether a text can be the name of a class.
+function lane.is_class(text)
+  return text and string.find(text, '^%w[%w=;,._-]*$') ~= nil
+end
+
 function lane.of(job)
-  return lane.named(job.class or 'async', is_priority(job.priority) and job.priority or '0')
+  local class = lane.is_class(job.class) and job.class or 'async'
+  return lane.named(class, is_priority(job.priority) and job.priority or '0')
 end
 
 -- At the end of the body. Returns the entry, which the record keeps.
@@ -67,35 +73,41 @@ function lane.remove(job)
   end
 end
 
--- Trims a body after its first entries: XTRIM MINID keeps what is not below an id, so it is given the next one.
-local function trim(here, entries)
-  local ms, sequence = string.match(entries[#entries][1], '^(%d+)-(%d+)$')
+-- Trims the first `count` of these entries off a body: XTRIM MINID keeps what is not below an id, so it is given the
+-- next one.
+local function trim(here, entries, count)
+  local ms, sequence = string.match(entries[count][1], '^(%d+)-(%d+)$')
   if #sequence <= 15 then
     redis.call('XTRIM', here.body, 'MINID', ms .. '-' .. string.format('%.0f', tonumber(sequence) + 1))
     return
   end
-  for i = 1, #entries do -- an id that isn't ours, which can't be counted on from
+  for i = 1, count do -- an id that isn't ours, which can't be counted on from
     redis.call('XDEL', here.body, entries[i][1])
   end
 end
 
--- Takes up to `count` ids from the head, the front first.
-function lane.take(here, count)
-  local ids = redis.call('ZRANGE', here.front, 0, count - 1)
+-- Up to `count` ids at the head, the front first. They stay there until `drop`.
+function lane.heads(here, count)
+  local heads = redis.call('ZRANGE', here.front, 0, count - 1)
+  heads.front = #heads
+  if #heads < count then
+    heads.entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', count - #heads)
+    for i = 1, #heads.entries do
+      heads[heads.front + i] = heads.entries[i][2][2]
+    end
+  end
+  return heads
+end
+
+-- Takes the first `used` of these heads out of the lane.
+function lane.drop(here, heads, used)
   here.taken = true
-  if #ids > 0 then
-    redis.call('ZREMRANGEBYRANK', here.front, 0, #ids - 1)
+  if used > 0 and heads.front > 0 then
+    redis.call('ZREMRANGEBYRANK', here.front, 0, math.min(used, heads.front) - 1)
   end
-  if #ids < count then
-    local entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', count - #ids)
-    for i = 1, #entries do
-      ids[#ids + 1] = entries[i][2][2]
-    end
-    if #entries > 0 then
-      trim(here, entries)
-    end
+  if used > heads.front then
+    trim(here, heads.entries, used - heads.front)
   end
-  return ids
 end
 
 -- Where the head of a lane stands in time, or nil if the lane is empty.

@@ -24,6 +24,25 @@ function lease.proven(id, epoch, worker, verb, names)
   return nil, 'lost'
 end
 
+-- The jobs named in ARGV, `size` arguments each, that the worker in `arg` holds: each with `at`, where its
+-- arguments begin, and `answer`, where its answer stands. Also the answers, in which those held are 'ok' so far.
+-- `verb` is a word, or a function from `at` to one.
+function lease.gather(arg, size, verb, names)
+  args.groups(arg, size)
+  local held, words, seen = {}, {}, {}
+  for at = arg.rest, #ARGV, size do
+    local said = type(verb) == 'function' and verb(at) or verb
+    local job, word = lease.proven(ARGV[at], ARGV[at + 1], arg.worker, said, names)
+    words[#words + 1] = word or 'ok'
+    if job and not seen[job.id] then
+      seen[job.id] = true
+      job.at, job.answer, job.verb = at, #words, said
+      held[#held + 1] = job
+    end
+  end
+  return held, words
+end
+
 -- The mark of a job that leaves its holder, by which a repeated call is known.
 function lease.ended(epoch, verb)
   return (epoch or '0') .. ' ' .. verb
@@ -60,12 +79,12 @@ function lease.attempt_ended(job, failure, more)
     more[#more + 1] = '0'
   end
   if attempt > ERRORS_MAX or job.unknown_since then
-    redis.call('HDEL', job.key, 'unknown_since', 'error:' .. (attempt - ERRORS_MAX))
+    redis.call('HDEL', job.key, 'unknown_since', 'unknown_reason', 'error:' .. (attempt - ERRORS_MAX))
   end
 end
 
 -- Back to its place: a running job whose holder let go of it or was lost, attempts left.
--- `refund` gives the attempt back, at most 20 times in a row.
+-- `refund` gives the attempt back, at most 20 times in a row; a job that is cancelled keeps it: it won't run again.
 local REFUNDS_MAX = 20
 
 function lease.give_back(job, now, verb, refund, more)
@@ -73,7 +92,7 @@ function lease.give_back(job, now, verb, refund, more)
   local refunds = record.number(job.released, 0)
   more[#more + 1] = 'ended'
   more[#more + 1] = lease.ended(job.epoch, verb)
-  if refund and refunds < REFUNDS_MAX then
+  if refund and refunds < REFUNDS_MAX and not job.cancel then
     attempt = math.max(0, attempt - 1)
     more[#more + 1] = 'attempt'
     more[#more + 1] = attempt
@@ -90,6 +109,25 @@ function lease.give_back(job, now, verb, refund, more)
     state.move(job, 'failed', now, more)
   else
     state.move(job, 'available', now, more, 'restore')
+  end
+  return job.state
+end
+
+-- An attempt ended badly: to be retried after a delay while attempts are left, or for good where `delay_ms` is nil. A
+-- job whose cancel was asked isn't retried.
+function lease.failed(job, now, verb, delay_ms, failure, reason)
+  local more = { 'ended', lease.ended(job.epoch, verb) }
+  lease.attempt_ended(job, failure, more)
+  local n = #more
+  if delay_ms and job.cancel then
+    more[n + 1], more[n + 2] = 'reason', 'cancelled while running'
+    state.move(job, 'cancelled', now, more)
+  elseif delay_ms and record.attempt(job) < record.max_attempts(job) then
+    more[n + 1], more[n + 2] = 'scheduled_at', clock.text(now + delay_ms)
+    state.move(job, 'retryable', now, more, now + delay_ms)
+  else
+    more[n + 1], more[n + 2] = 'reason', reason
+    state.move(job, 'failed', now, more)
   end
   return job.state
 end

@@ -124,6 +124,11 @@ function record.max_attempts(job)
   return max > 0 and max or 3
 end
 
+-- Whether a job should have started by now and didn't. One that a worker has had did start.
+function record.expired(job, now)
+  return not job.epoch and record.number(job.expires_at, now + 1) <= now
+end
+
 function record.attempt(job)
   return math.max(0, record.number(job.attempt, 0))
 end

@@ -138,9 +138,6 @@ function state.move(job, to, now, more, option)
     end
   else
     write(job, to, more, enter(job, to, now, option))
-    if record.number(job.expires_at) and WAITS_IN[to] and not WAITS_IN[from] then
-      stands_in(keys.expiring, job.expires_at, job.id)
-    end
   end
   event.note(to, job.id)
   stats.note(job, to, now)
@@ -181,7 +178,7 @@ local function tell_of_earlier(now)
   end
   for _, job in ipairs(state.due) do
     if first[job.id] then
-      wake.set(job.class or 'async', now)
+      wake.set(lane.of(job).class, now)
     end
   end
 end

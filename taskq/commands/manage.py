@@ -25,12 +25,14 @@ def _words(verb: str) -> Callable[[Any], list[str]]:
             return texts(reply[1:])
         id, word = text(reply[1]), text(reply[2])
         if word == "missing":
-            message = f"there is no job {id}; nothing was done"
-            raise JobNotFound(message)
+            raise JobNotFound(f"there is no job {id}; nothing was done")
         state = text(reply[3]) if len(reply) > 3 else word
         target = "cancelled" if verb == "cancel" else "available"
-        message = f"job {id} is {state}: it can't be made {target}; nothing was done"
-        raise InvalidTransition(message)
+        if state == target:
+            raise InvalidTransition(f"job {id} is {state} already; nothing was done", from_state=state, to_state=target)
+        raise InvalidTransition(
+            f"job {id} is {state}: it can't be made {target}; nothing was done", from_state=state, to_state=target
+        )
 
     return read
 
@@ -68,7 +70,8 @@ def retry(q: QueueKeys, ids: Sequence[str], *, partial: bool = False, now: int |
     Args:
         q: the queue of all ids.
         ids: full ids of completed, failed, cancelled or retryable jobs, 250 at most.
-        partial: an answer for each id instead: also `missing`, or the state that forbids it.
+        partial: an answer for each id instead: also `waiting` (it is available already), `missing`, or the state
+            that forbids it.
         now: the time in ms; None for the server's clock.
 
     Raises (when read, without `partial`):

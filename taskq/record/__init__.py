@@ -53,6 +53,7 @@ class JobRecord:
     expires_at_ms: int | None = None
     scheduled_for_ms: int | None = None
     unknown_since_ms: int | None = None
+    unknown_reason: str | None = None
     timeout_ms: int | None = None
     hard_timeout_ms: int | None = None
     keep_ms: int | None = None
@@ -143,8 +144,13 @@ class JobRecord:
             **dict.fromkeys(("unique", "lock", "limits", "labels", "resources", "target", "schedule")),
             "scheduled_for": time_json(self.scheduled_for_ms),
             **dict.fromkeys(("batch", "flow", "parent")),
-            "reason": self.reason,
+            "reason": self.reason or self._waits_because,
         }
+
+    @property
+    def _waits_because(self) -> str | None:
+        """Why a worker handed the job back, while it waits to be tried by another."""
+        return self.unknown_reason if self.state is State.SCHEDULED else None
 
     def _call_json(self) -> tuple[Any, Any]:
         data = self.fields.get(b"payload", b"")

@@ -154,6 +154,7 @@ _FIELDS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
     b"expires_at": ("expires_at_ms", _instant),
     b"scheduled_for": ("scheduled_for_ms", _instant),
     b"unknown_since": ("unknown_since_ms", _instant),
+    b"unknown_reason": ("unknown_reason", _text),
     b"timeout": ("timeout_ms", _count),
     b"hard_timeout": ("hard_timeout_ms", _count),
     b"keep": ("keep_ms", _count),

@@ -83,7 +83,7 @@ def test_a_failed_attempt_waits_for_its_backoff(room):
     assert fail(room, epoch) == "retryable"
     assert room.changed() == {
         "job:default:a state": "retryable",
-        "job:default:a ended": f"{epoch} fail",
+        "job:default:a ended": f"{epoch} retry",
         "job:default:a error:1": '{"type": "E"}',
         "job:default:a scheduled_at": str(T0 + 1000),
         "leases default:a": None,
@@ -102,7 +102,7 @@ def test_the_last_attempt_ends_the_job(room, verb):
         "job:default:a state": "failed",
         "job:default:a finished_at": str(T0),
         "job:default:a reason": "why",
-        "job:default:a ended": f"{epoch} fail",
+        "job:default:a ended": f"{epoch} {verb}",
         "job:default:a error:1": '{"type": "E"}',
         "leases default:a": None,
         "failed default:a": T0,

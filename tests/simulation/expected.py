@@ -24,7 +24,9 @@ def keyspace(model: Model) -> Dump:
     jobs = model.jobs.values()
     found["leases"] = {job.id: job.at for job in model.of("running")}
     found["prune"] = {job.id: job.prune_at for job in jobs if job.state in ENDS}
-    found["expiring"] = {job.id: job["expires_at"] for job in jobs if job.state in WAITS and job["expires_at"]}
+    found["expiring"] = {
+        job.id: job["expires_at"] for job in jobs if job.state in WAITS and job["expires_at"] and not job["epoch"]
+    }
     for klass, priority in {job.lane for job in model.of("available")}:
         waiting = model.waiting((klass, priority))
         found.setdefault(f"levels:{klass}", {})[str(priority)] = priority

@@ -55,7 +55,7 @@ class Model(People):
         self.wake({klass for klass, _ in self._lanes}.intersection(classes))
 
     def _start(self, job: Job, worker: str, lease_ms: int) -> bool:
-        if job.number("expires_at", self.now + 1) <= self.now:
+        if self._expired(job):
             return self._move(job, "cancelled", reason="expired") == "running"
         attempt, epoch = job.number("attempt") + 1, max(job.number("epoch") + 1, self.now)
         if attempt > job.number("max_attempts", 3):
@@ -65,15 +65,18 @@ class Model(People):
         self._move(job, "running", self.now + lease_ms, epoch=epoch, attempt=attempt, worker=worker, entry="")
         return True
 
+    def _expired(self, job: Job) -> bool:
+        return job["epoch"] is None and job.number("expires_at", self.now + 1) <= self.now
+
     def _held(self, id: str, epoch: int, worker: str) -> Job | None:
         job = self.jobs.get(id)
         return job if job and (job.state, job["epoch"], job["worker"]) == ("running", epoch, worker) else None
 
-    def _answers(self, verb: str, worker: str, rows: Sequence[Any], act: Callable[[Job, Any], str]) -> list[str]:
+    def _answers(self, verb: str | None, worker: str, rows: Sequence[Any], act: Callable[[Job, Any], str]) -> list[str]:
         words = []
         for row in rows:
             job, record = self._held(row.id, row.epoch, worker), self.jobs.get(row.id)
-            ended = f"{row.epoch} {verb}"
+            ended = f"{row.epoch} {verb or row.verb}"
             if job:
                 job.record["ended"] = ended
             words.append(
@@ -104,11 +107,11 @@ class Model(People):
             self._attempt_ended(job, row.error)
             return self._failed(job, row.verb == "retry", row.delay_ms, row.reason)
 
-        return self._answers("fail", worker, failures, act)
+        return self._answers(None, worker, failures, act)
 
     def _attempt_ended(self, job: Job, error: str) -> None:
         job.record |= {f"error:{job['attempt']}": error, **({"released": 0} if job["released"] is not None else {})}
-        for field in ("unknown_since", f"error:{job['attempt'] - ERRORS_MAX}"):
+        for field in ("unknown_since", "unknown_reason", f"error:{job['attempt'] - ERRORS_MAX}"):
             job.record.pop(field, None)
 
     def _failed(self, job: Job, again: bool, delay_ms: int, reason: str) -> str:
@@ -128,7 +131,7 @@ class Model(People):
         return self._answers("release", worker, jobs, act)
 
     def _give_back(self, job: Job) -> str:
-        if job.number("released") < REFUNDS_MAX:
+        if job.number("released") < REFUNDS_MAX and not job["cancel"]:
             job.record |= {"attempt": max(0, job["attempt"] - 1), "released": job.number("released") + 1}
         if job["cancel"]:
             return self._move(job, "cancelled", reason=WAS_CANCELLED)
@@ -143,8 +146,8 @@ class Model(People):
                 return self._move(job, "cancelled", reason=WAS_CANCELLED)
             if row.kind == "unknown" and self.now - since >= grace_ms:
                 return self._move(job, "failed", reason=row.reason)
-            job.record |= {"unknown_since": since} if row.kind == "unknown" else {}
-            for field in ("unknown_since", "released") if row.kind == "snooze" else ():
+            job.record |= {"unknown_since": since, "unknown_reason": row.reason} if row.kind == "unknown" else {}
+            for field in ("unknown_since", "unknown_reason", "released") if row.kind == "snooze" else ():
                 job.record.pop(field, None)
             due = self.now + row.delay_ms
             return self._move(job, "scheduled", due, scheduled_at=due, attempt=max(0, job["attempt"] - 1))
@@ -200,15 +203,15 @@ class Model(People):
     def _promote(self, limit: int, *, quiet: bool = False) -> tuple[int, set[str]]:
         due = [job for state in ("scheduled", "retryable") for job in self.of(state) if job.at <= self.now][:limit]
         for job in due:
-            if job.number("expires_at", self.now + 1) <= self.now:
+            if self._expired(job):
                 self._move(job, "cancelled", reason="expired")
             else:
                 self._move(job, "available")
         return len(due), self._flush(quiet=quiet)
 
     def expire(self, *, limit: int) -> int:
-        over = [(job["expires_at"], id) for id, job in self.jobs.items() if job.state in WAITS and job["expires_at"]]
-        ids = [id for at, id in sorted(over) if at <= self.now][:limit]
+        over = [(job["expires_at"], id) for id, job in self.jobs.items() if job.state in WAITS and self._expired(job)]
+        ids = [id for _, id in sorted(over)][:limit]
         for id in ids:
             self._move(self.jobs[id], "cancelled", reason="expired")
         self._flush()
