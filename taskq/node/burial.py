@@ -26,15 +26,18 @@ _PAUSE_S = 0.5
 log = get_logger(__name__)
 
 T = TypeVar("T")
-Verb = Literal["lost", "refund", "timeout"]
+Verb = Literal["lost", "ended", "refund", "timeout"]
 
 
 def verb_for(entry: Entry, killed_for: str, culprits: frozenset[tuple[str, int]]) -> Verb:
-    """A worker that died by itself takes an attempt of all it ran: one of them may have killed it, nobody knows which.
-    What hadn't begun, or had ended, killed nobody. Where the node killed it, only those it was killed for pay.
+    """What had ended has had its attempt, whoever killed the worker: given back for nothing it would run once more than
+    it may. A worker that died by itself takes an attempt of all it ran: one of them may have killed it, nobody knows
+    which. Where the node killed it, only those it was killed for pay. What hadn't begun never does.
     """
     if (entry.id, entry.epoch) in culprits:
         return "timeout"
+    if entry.ended:
+        return "ended"
     return "refund" if killed_for or not entry.begun else "lost"
 
 

@@ -3,7 +3,7 @@
 A job that kills its worker takes an attempt of every job that runs beside it, and comes back together with them: after
 three such rounds all would have failed, the innocent too. So a job whose last attempt died with its worker, and whose
 next is the third or the last, waits until the one before it has been answered, or has run for a while. The killer then
-dies alone, and those who wait, not having begun, lose nothing.
+dies alone, and those who wait, not having begun, lose nothing. One whose code had ended before that is no suspect.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from taskq.commands import recover
 from taskq.node.running import Running
 
 PROOF_S = 3.0  # who has run so long is believed; long jobs must not wait for one another for ever
 _ROUNDS = 3
+_ENDED = recover.ENDED.encode()
 
 
 def is_suspect(job: Running) -> bool:
@@ -23,7 +25,8 @@ def is_suspect(job: Running) -> bool:
     attempt = job.attempt
     if attempt < 2 or attempt < min(_ROUNDS, job.max_attempts):
         return False
-    return b'"JobCrashed"' in job.fields.get(b"error:%d" % (attempt - 1), b"")
+    error = job.fields.get(b"error:%d" % (attempt - 1), b"")
+    return b'"JobCrashed"' in error and _ENDED not in error
 
 
 class Suspects:

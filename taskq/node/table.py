@@ -6,15 +6,15 @@ inherited by descriptor; a named segment was unlinked by a child's exit (measure
 temporary file without a name stands for it.
 
     words   0 magic | 1 slots | 2 loop beat | 3 thread beat | 4 node beat | 5 highest slot used, plus one
-    slot    version | epoch | hard deadline | length of id, threaded | begun | id    written by the worker
+    slot    version | epoch | hard deadline | length of id, threaded | stage | id    written by the worker
     lease   epoch | until                                                            written by the node
 
 All times are CLOCK_MONOTONIC in ms, which all processes of a host share. A slot is a seqlock: its version is odd while
 it is being filled. A torn slot is ignored: a worker killed while filling it had not begun the job, which its last claim
 remembers. All else is one aligned store of one word, which is never torn: begun, ended, freed (epoch 0).
 
-Whether a job's code runs is one flag, set before its first line and cleared after its last: a job that only waits its
-turn, or for the answer to its finish, killed nobody, and its hard timeout doesn't count.
+The stage says whether a job's code runs, set before its first line and after its last: a job that only waits its turn,
+or for the answer to its finish, killed nobody, and its hard timeout doesn't count.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ import time
 from dataclasses import dataclass
 
 ID_BYTES = 136  # a queue's name, a colon, an own id: 129 at most
-_MAGIC = 0x7461736B71_03
+_MAGIC = 0x7461736B71_04
 _SLOTS, _LOOP, _THREAD, _NODE, _HIGH = 1, 2, 3, 4, 5
 _HEADER = 8
 _SLOT = 5 + ID_BYTES // 8
 _FILLED = struct.Struct(f"@QQQQ{ID_BYTES}s")  # all of a slot but its version
 _LEASE = 2
 _THREADED = 1 << 32
+_BEGUN, _ENDED = 1, 2
 
 
 def now_ms() -> int:
@@ -44,8 +45,8 @@ def now_ms() -> int:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One job in a table: the slot it stands in, its epoch and id, its hard deadline (monotonic ms, 0 = none), whether
-    it runs in a thread (it can then hold the worker's loop only through the GIL), and whether its code has begun and
-    not ended.
+    it runs in a thread (it can then hold the worker's loop only through the GIL), and whether its code has begun, and
+    has ended.
     """
 
     slot: int
@@ -54,6 +55,12 @@ class Entry:
     hard_deadline: int
     threaded: bool = False
     begun: bool = True
+    ended: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether its code is running."""
+        return self.begun and not self.ended
 
 
 class Table:
@@ -125,11 +132,11 @@ class Table:
         """The job's code begins. `hard_deadline_ms`: monotonic ms after which the node kills this worker, 0 = never."""
         if hard_deadline_ms:
             self._words[_HEADER + slot * _SLOT + 2] = hard_deadline_ms
-        self._words[_HEADER + slot * _SLOT + 4] = 1
+        self._words[_HEADER + slot * _SLOT + 4] = _BEGUN
 
     def end(self, slot: int) -> None:
         """The job's code has ended; its finish is still to be answered."""
-        self._words[_HEADER + slot * _SLOT + 4] = 0
+        self._words[_HEADER + slot * _SLOT + 4] = _ENDED
 
     def set_hard_deadline(self, slot: int, hard_deadline_ms: int) -> None:
         """Set the hard deadline of a job that runs (monotonic ms, 0 = none): the node then kills this worker."""
@@ -173,12 +180,13 @@ class Table:
             epoch = words[base + 1]
             if version & 1 or not epoch:
                 continue
-            deadline, about, begun = words[base + 2], words[base + 3], bool(words[base + 4])
+            deadline, about, stage = words[base + 2], words[base + 3], words[base + 4]
             start = 8 * (base + 5)
             raw = bytes(self._bytes[start : start + (about & 0xFFFF)])
             if words[base] != version:
                 continue
-            entries.append(Entry(slot, epoch, raw.decode(errors="replace"), deadline, bool(about & _THREADED), begun))
+            threaded, begun, ended = bool(about & _THREADED), stage >= _BEGUN, stage == _ENDED
+            entries.append(Entry(slot, epoch, raw.decode(errors="replace"), deadline, threaded, begun, ended))
         return entries
 
     def stands(self, slot: int, epoch: int) -> bool:

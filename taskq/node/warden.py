@@ -30,12 +30,12 @@ log = get_logger(__name__)
 
 def overdue(held: Iterable[Entry], now: int) -> frozenset[tuple[str, int]]:
     """The running jobs whose hard deadline has passed, as (id, epoch)."""
-    return frozenset((entry.id, entry.epoch) for entry in held if entry.begun and 0 < entry.hard_deadline <= now)
+    return frozenset((entry.id, entry.epoch) for entry in held if entry.runs and 0 < entry.hard_deadline <= now)
 
 
 def could_hold(held: Iterable[Entry], *, thread_still: bool) -> list[Entry]:
     """The jobs that may be what holds a loop which stands still."""
-    return [entry for entry in held if entry.begun and (thread_still or not entry.threaded)]
+    return [entry for entry in held if entry.runs and (thread_still or not entry.threaded)]
 
 
 class Warden:

@@ -6,6 +6,7 @@ import pytest
 
 from taskq import commands
 from taskq.commands import Buried
+from taskq.commands.recover import ENDED
 from tests.lua.room import LEASE_MS, T0
 
 
@@ -43,6 +44,15 @@ def test_the_last_attempt_fails_and_says_who_died(room, fields):
     assert room.job()["reason"] == "worker died: n.1 (SIGKILL)"
 
 
+def test_a_job_whose_code_had_ended_has_had_its_attempt(room):
+    epochs = room.held("a"), room.held("b", max_attempts=1)
+    answer = bury(room, ("a", epochs[0], "ended"), ("b", epochs[1], "ended"))
+    assert answer == [("default:a", "available"), ("default:b", "failed")]
+    reason = f"worker died: n.1 (SIGKILL){ENDED}"
+    assert (room.job()["attempt"], room.job("b")["reason"]) == ("1", reason)
+    assert reason in room.job()["error:1"]
+
+
 def test_a_neighbour_of_the_culprit_is_refunded(room):
     epochs = {name: room.held(name) for name in "ab"}
     bury(room, ("a", epochs["a"], "refund"), ("b", epochs["b"], "lost"))
@@ -71,7 +81,7 @@ def test_a_claim_whose_answer_was_lost_is_refunded(room):
     assert [room.job(name)["attempt"] for name in "ab"] == ["0", "1"]
 
 
-@pytest.mark.parametrize("verb", ["lost", "refund", "timeout"])
+@pytest.mark.parametrize("verb", ["lost", "ended", "refund", "timeout"])
 def test_a_cancelled_job_stays_so(room, verb):
     epoch = room.held()
     room.do(commands.cancel, ["default:a"])

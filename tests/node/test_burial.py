@@ -16,6 +16,8 @@ def test_who_pays():
     only = frozenset({("q:1", 1)})
     assert verb_for(culprit, "", frozenset()) == "lost"
     assert verb_for(Entry(1, 1, "q:1", 0, begun=False), "", frozenset()) == "refund", "its code did not run"
+    assert verb_for(Entry(1, 1, "q:1", 0, ended=True), "", frozenset()) == "ended", "it has had its attempt"
+    assert verb_for(Entry(1, 1, "q:1", 0, ended=True), "grace ended", frozenset()) == "ended"
     assert verb_for(culprit, "grace ended", frozenset()) == "refund"
     assert verb_for(culprit, "hard timeout", only) == "timeout"
     assert verb_for(neighbour, "hard timeout", only) == "refund"
@@ -67,6 +69,19 @@ async def test_the_last_attempts_death_is_a_failure_with_its_reason(ground, unde
     await undertaker.bury(Dead(child))
     fields = await ground.fields(id)
     assert (fields[b"state"], fields[b"reason"]) == (b"failed", b"worker died: n.1 (SIGKILL)")
+
+
+async def test_one_whose_code_had_ended_is_not_run_once_more_than_it_may(ground, undertaker):
+    child = ground.child()
+    once, thrice = await ground.enqueue(1, max_attempts=1) + await ground.enqueue(1)
+    await ground.claim(child, 2)
+    for entry in child.held():
+        child.table.end(entry.slot)
+    await undertaker.bury(Dead(child, "grace ended"))
+    fields = await ground.fields(once)
+    assert (fields[b"state"], fields[b"reason"]) == (b"failed", b"worker died: n.1 (grace ended); its code had ended")
+    fields = await ground.fields(thrice)
+    assert (fields[b"state"], fields[b"attempt"]) == (b"available", b"1")
 
 
 async def test_a_hard_timeout_waits_the_tasks_backoff_and_its_neighbours_are_refunded(ground, undertaker):

@@ -32,8 +32,10 @@ def test_the_node_sees_when_a_jobs_code_begins_and_ends(sides):
     slot = worker.fill(17, "email:a", threaded=True)
     worker.begin(slot, 5_000)
     assert node.read() == [Entry(slot, 17, "email:a", 5_000, threaded=True, begun=True)]
+    assert node.read()[0].runs
     worker.end(slot)
-    assert node.read() == [Entry(slot, 17, "email:a", 5_000, threaded=True, begun=False)]
+    assert node.read() == [Entry(slot, 17, "email:a", 5_000, threaded=True, begun=True, ended=True)]
+    assert not node.read()[0].runs
     worker.free(slot)
     worker.fill(18, "email:b")
     assert node.read() == [Entry(slot, 18, "email:b", 0, begun=False)]
