@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from taskq.address import Address, parse_url
 from taskq.connection import sentinel
 from taskq.connection.cluster import Place
+from taskq.connection.tls import Tls
 from taskq.connection.translate import failures
 from taskq.settings import Settings
 
@@ -36,6 +37,7 @@ class Dial:
     def __init__(self, settings: Settings, role: str) -> None:
         self.address: Address = parse_url(settings.url)
         self.where = self.address.where
+        self._tls = Tls(self.address)
         self._role = role
         deadline_s = max(settings.deadline_ms / 1000, 0.05)
         # Where there may be somebody else to turn to, half of the deadline is kept for that.
@@ -70,7 +72,7 @@ class Dial:
             "socket_keepalive": True,
             "socket_keepalive_options": dict(_KEEPALIVE),
         }
-        return options | {key: value for key, value in address.options.items() if key.startswith("ssl_")}
+        return options
 
     def _retry_class(self) -> Any:
         from redis.retry import Retry
@@ -103,7 +105,7 @@ class SyncDial(Dial):
         """
         import redis
 
-        host, port = at or self._primary()
+        host, port = at or self.primary()
         options = self.options(read_timeout_s=read_timeout_s or self.timeout_s, host=host, port=port)
         if self.address.path is not None:
             return redis.UnixDomainSocketConnection(**options)  # type: ignore[abstract,return-value] # same interface
@@ -112,9 +114,15 @@ class SyncDial(Dial):
     def _connection(self, options: dict[str, Any]) -> redis.Connection:
         import redis
 
-        return (redis.SSLConnection if self.address.tls else redis.Connection)(**options)
+        if not self.address.tls:
+            return redis.Connection(**options)
+        context = self._tls.context()
+        connection = redis.SSLConnection(**options)
+        connection._wrap_socket_with_ssl = lambda line: context.wrap_socket(line, server_hostname=connection.host)  # noqa: SLF001 # type: ignore[method-assign]
+        return connection
 
-    def _primary(self) -> Place:
+    def primary(self) -> Place:
+        """Where the server is, by the word of the first sentinel that knows it if there are any."""
         if self.address.kind != "sentinel":
             return self.address.hosts[0] if self.address.hosts else ("", 0)
         errors: list[BaseException] = []
@@ -153,7 +161,7 @@ class AsyncDial(Dial):
         """As `SyncDial.open`. `blocking`: for a read that may last, so that the library sends no pings in between."""
         import redis.asyncio.connection as redis_asyncio
 
-        host, port = at or await self._primary()
+        host, port = at or await self.primary()
         options = self.options(read_timeout_s=None if blocking else self.timeout_s, host=host, port=port)
         if self.address.path is not None:
             options["socket_timeout"] = None
@@ -164,14 +172,19 @@ class AsyncDial(Dial):
         import redis.asyncio.connection as redis_asyncio
 
         options["socket_timeout"] = None  # the library's costs an asyncio task a write, and loses cancels: see `aio`
-        return (redis_asyncio.SSLConnection if self.address.tls else redis_asyncio.Connection)(**options)
+        if not self.address.tls:
+            return redis_asyncio.Connection(**options)
+        connection = redis_asyncio.SSLConnection(**options)
+        connection.ssl_context.context = self._tls.context()
+        return connection
 
     def _retry_class(self) -> Any:
         from redis.asyncio.retry import Retry
 
         return Retry
 
-    async def _primary(self) -> Place:
+    async def primary(self) -> Place:
+        """As `SyncDial.primary`."""
         if self.address.kind != "sentinel":
             return self.address.hosts[0] if self.address.hosts else ("", 0)
         errors: list[BaseException] = []

@@ -121,8 +121,8 @@ _WAY = (
         tls=True,
     ),
     _Row(
-        ("no such file", "permission denied", "pem lib", "no certificate", "bad password read"),
-        "a TLS file can't be used ({text}): check ssl_ca_certs, ssl_certfile and ssl_keyfile in the URL",
+        ("the tls files can't be used",),
+        "{text}: check ssl_ca_certs, ssl_certfile, ssl_keyfile and ssl_password in the URL",
         tls=True,
     ),
     _Row(

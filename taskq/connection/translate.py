@@ -18,12 +18,13 @@ _PASSING = (
     "NOREPLICAS",
     "MISCONF",
 )
-#: What a server says that was the primary and is a replica now: to a script, to WAIT, to a read without its primary.
-_DEMOTED = ("read only replica", "replica instances", "Link with MASTER is down")
+#: What a server says that was the primary and is a replica now (to a script, to WAIT, to a read without its primary),
+#: or whose replicas all follow another.
+_DEMOTED = ("read only replica", "replica instances", "Link with MASTER is down", "Not enough good replicas")
 #: A script found half a keyspace: its slot is on its way to another shard.
 _ON_THE_MOVE = "non local key"
 #: A TLS that can't come about by trying again.
-_NO_TLS = ("certificate verify failed", "certificate required", "wrong version number")
+_NO_TLS = ("the tls files can't be used", "certificate verify failed", "certificate required", "wrong version number")
 
 
 def failures() -> tuple[type[BaseException], ...]:
@@ -71,7 +72,6 @@ def unreachable(error: BaseException) -> bool:
     return isinstance(error, redis_errors.ConnectionError | redis_errors.TimeoutError | OSError | TimeoutError)
 
 
-def translated(error: BaseException, address: Address) -> TaskQError:
 def will_serve(error: TaskQError, *, answered: bool) -> bool:
     """Whether to wait for the server that this error of ours is about: it answered that it can't serve just now, or it
     did so before (`answered`) and can't be reached any more. A replica that the URL names will never serve.
@@ -86,6 +86,7 @@ def will_serve(error: TaskQError, *, answered: bool) -> bool:
     return answered
 
 
+def translated(error: BaseException, address: Address) -> TaskQError:
     """Our error for one of redis; the caller raises it `from` the cause."""
     import redis.exceptions as redis_errors
 
