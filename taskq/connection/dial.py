@@ -118,7 +118,7 @@ class SyncDial(Dial):
             return redis.Connection(**options)
         context = self._tls.context()
         connection = redis.SSLConnection(**options)
-        connection._wrap_socket_with_ssl = lambda line: context.wrap_socket(line, server_hostname=connection.host)  # noqa: SLF001 # type: ignore[method-assign]
+        connection._wrap_socket_with_ssl = lambda line: context.wrap_socket(line, server_hostname=connection.host)  # type: ignore[method-assign] # noqa: SLF001
         return connection
 
     def primary(self) -> Place:

@@ -1,4 +1,4 @@
-"""A user with the documented permissions and no others carries a node and its clients; without any one, one thing fails.
+"""A user with the permissions that the docs list, and no others, carries a node and its clients; each one is needed.
 
 Also: a client is told before a script that would be stopped half way, since a half that was written stays.
 """
