@@ -41,13 +41,21 @@ def queue_for(place: TaskQ, task: str, queue: str | None) -> str:
 
 def known_tasks(place: TaskQ) -> set[str]:
     """Names of the tasks that live nodes know."""
-    return {str(task) for node in _nodes(place) for task in json.loads(node.get("tasks", "[]"))}
+    return _told(place, "tasks")
 
 
 def served_queues(place: TaskQ) -> set[str]:
     """Names of the queues that live nodes serve."""
-    return {str(queue) for node in _nodes(place) for queue in json.loads(node.get("queues", "[]"))}
+    return _told(place, "queues")
 
 
-def _nodes(place: TaskQ) -> list[dict[str, str]]:
-    return run(place.client.server, commands.nodes(keys.cluster(place.settings.namespace)))
+def _told(place: TaskQ, what: str) -> set[str]:
+    """What the live nodes' records list under a name; a damaged one lists nothing."""
+    told: set[str] = set()
+    for node in run(place.client.server, commands.nodes(keys.cluster(place.settings.namespace))):
+        try:
+            listed = json.loads(node.get(what, "[]"))
+        except (ValueError, RecursionError):
+            continue
+        told |= {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
+    return told

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from taskq.commands.command import Arg, Command, build, pairs, text, texts
 from taskq.keys import ClusterKeys, QueueKeys
+from taskq.settings import checked_name
 
 
 def declare(
@@ -83,10 +84,18 @@ def nodes(
 
 
 def task_info(c: ClusterKeys, task: str, *, now: int | None = None) -> Command[dict[str, str] | None]:
-    """What is known of a task: queue, executor, node, last_seen, now (ms); None if nobody declared it for a day."""
-    return build(
-        "task_info",
-        c,
-        lambda flat: {text(k): text(v) for k, v in pairs(flat).items()} or None,
-        {"now": now, "task": task},
-    )
+    """What is known of a task: queue, executor, node, last_seen, now (ms); None if nobody declared it for a day.
+
+    What is damaged counts as unknown: a node says it again within a minute.
+    """
+
+    def read(flat: list[bytes]) -> dict[str, str] | None:
+        found = {text(k): text(v) for k, v in pairs(flat).items()}
+        try:
+            checked_name(found["queue"], name="queue")
+            int(found["last_seen"])
+        except (KeyError, ValueError):
+            return None
+        return found
+
+    return build("task_info", c, read, {"now": now, "task": task})
