@@ -1,5 +1,7 @@
 """What becomes of what a dead worker held: decided here, done by the `bury` script, repeated until it is answered.
 
+Where Redis refuses it again and again, the leases are left to end, and the node won't end with 0.
+
 One call per queue the worker served, also where its table shows nothing: the call marks the worker gone, gives back
 what its last claim remembers, and sets the markers it may have taken along.
 """
@@ -16,12 +18,15 @@ from taskq.connection import AsyncServer, run_async
 from taskq.errors import Unavailable
 from taskq.log import get_logger
 from taskq.node.child import Child
+from taskq.node.failure import line_of
+from taskq.node.loop import again_s
 from taskq.node.table import Entry
 from taskq.retry import DEFAULT_BACKOFF, Backoff
 
 CALL_JOBS = 250
 _CALL_S = 2.0
 _PAUSE_S = 0.5
+TRIES = 15  # of a call that the server refuses: about half a minute
 
 log = get_logger(__name__)
 
@@ -64,11 +69,20 @@ class Undertaker:
         self._namespace = namespace
 
     async def bury(self, child: Child) -> int:
-        """Return all that the dead `child` held, trying until every queue has answered. Gives the number returned."""
+        """Return all that the dead `child` held, trying until every queue has answered. Gives the number returned.
+
+        Raises what a queue went on to answer instead, after all the others are done.
+        """
         if child.hello is None:
             return 0  # it never claimed
         calls = plan(child.held(), child.hello.queues)
-        return sum(await asyncio.gather(*(self._bury(child, queue, calls[queue]) for queue in calls)))
+        answers = await asyncio.gather(
+            *(self._bury(child, queue, calls[queue]) for queue in calls), return_exceptions=True
+        )
+        for error in answers:
+            if isinstance(error, BaseException):
+                raise error
+        return sum(answer for answer in answers if isinstance(answer, int))
 
     async def _bury(self, child: Child, queue: str, calls: list[list[Entry]]) -> int:
         returned: list[tuple[str, str]] = []
@@ -87,7 +101,12 @@ class Undertaker:
 
     async def _delay_ms(self, child: Child, id: str) -> int:
         """The backoff before the next attempt of a job whose hard timeout has passed: its own, else its task's."""
-        found = await self._until_answered(commands.fetch(keys.queue(self._namespace, keys.queue_of(id)), [id]))
+        try:
+            found = await self._until_answered(
+                commands.fetch(keys.queue(self._namespace, keys.queue_of(id)), [id]), tries=1
+            )
+        except Exception:  # noqa: BLE001 (its neighbours must not wait for what can't be read)
+            return DEFAULT_BACKOFF.delay_ms(1)
         fields = found[0][1] if found[0] else {}
         tasks = child.hello.tasks if child.hello else {}
         task = tasks.get(fields.get(b"task", b"").decode(errors="replace"), {})
@@ -98,9 +117,17 @@ class Undertaker:
         except ValueError:  # a damaged record: whoever runs it next says so
             return DEFAULT_BACKOFF.delay_ms(1)
 
-    async def _until_answered(self, command: Command[T]) -> T:
+    async def _until_answered(self, command: Command[T], *, tries: int = TRIES) -> T:
+        refusals = 0
         while True:
             try:
                 return await run_async(self._server, command, deadline_s=_CALL_S)
             except Unavailable:
                 await asyncio.sleep(_PAUSE_S)
+            except Exception as error:
+                refusals += 1
+                if refusals >= tries:
+                    raise
+                if refusals == 1:
+                    log.warning("a burial was refused; it is tried again", error=line_of(error))
+                await asyncio.sleep(again_s(refusals))

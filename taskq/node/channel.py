@@ -11,6 +11,7 @@
                     ready     from now on it claims
                     drained   nothing is left in its hands, it exits 0 next and must not be replaced: after drain or
                               stop, and in a burst as soon as its queues have nothing available, running or due
+                    refused   Redis refused the end of this job, again and again: its lease is left to end
                     failed    APP can't be loaded, with the text to show. Before the node's first hello it ends the node
                     recycle   replace me (slots written off, say): it claims no more; the node starts another and sends
                               drain
@@ -112,6 +113,14 @@ class Drained:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """Redis refuses to be told how job `id` ended."""
+
+    op: ClassVar[str] = "refused"
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """APP can't be loaded: `error` is the text for the user, in one or several lines."""
 
@@ -128,11 +137,11 @@ class Recycle:
 
 
 ToWorker = Start | Begin | Verdict | Drain | Stop
-ToNode = Hello | Ready | Drained | Failed | Recycle
+ToNode = Hello | Ready | Drained | Refused | Failed | Recycle
 Message = ToWorker | ToNode
 
 _KINDS: dict[str, type[Message]] = {
-    kind.op: kind for kind in (Start, Begin, Drain, Stop, Hello, Ready, Drained, Failed, Recycle)
+    kind.op: kind for kind in (Start, Begin, Drain, Stop, Hello, Ready, Drained, Refused, Failed, Recycle)
 }
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 

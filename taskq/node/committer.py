@@ -41,6 +41,7 @@ class Committer:
         worker: this worker's id.
         grace_ms: how long a job may be handed back before it fails (`unknown_grace`).
         settled: told of each job whose finish is answered, and the word of the answer.
+        refused: told of each job whose finish is given up.
         outage: shared with the other callers of this process.
     """
 
@@ -52,6 +53,7 @@ class Committer:
         worker: str,
         grace_ms: int,
         settled: Callable[[Running, str], None],
+        refused: Callable[[str], None],
         outage: Outage,
     ) -> None:
         self._send = send
@@ -59,6 +61,7 @@ class Committer:
         self._worker = worker
         self._grace_ms = grace_ms
         self._settled = settled
+        self._refused = refused
         self._outage = outage
         self._alone: set[asyncio.Task[None]] = set()
 
@@ -78,11 +81,6 @@ class Committer:
         """Wait until everything added so far is answered."""
         while senders := [*self._alone, *(lane.sender for lane in self._lanes.values() if lane.sender is not None)]:
             await asyncio.wait(senders)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing waits for an answer."""
-        return not self._alone and all(lane.sender is None for lane in self._lanes.values())
 
     async def _empty(self, lane: _Lane) -> None:
         try:
@@ -128,6 +126,7 @@ class Committer:
             else:
                 return
         self._settled(item[0], "refused")
+        self._refused(item[0].id)
 
     async def _answers(self, q: QueueKeys, batch: list[Item]) -> list[tuple[Running, str]]:
         kinds: dict[type, list[Item]] = {}

@@ -13,8 +13,9 @@ from typing import Any
 
 from taskq.log import get_logger
 from taskq.node.burial import Undertaker
-from taskq.node.channel import Begin, Drained, Failed, Hello, Message, Ready, Recycle, Start
+from taskq.node.channel import Begin, Drained, Failed, Hello, Message, Ready, Recycle, Refused, Start
 from taskq.node.child import COMMAND, Child
+from taskq.node.failure import line_of
 from taskq.node.farewell import first, see_off
 from taskq.node.options import NodeOptions
 from taskq.node.restart import Restarts
@@ -37,7 +38,8 @@ class Supervisor:
         undertaker: to be done with who buries, once Redis is connected.
         ending: set once the node ends.
         failure: why the node can't go on, as text for the user; '' while it can.
-        killed: whether a process had to be killed, or died, while the node was ending.
+        killed: whether a process had to be killed, or died, while the node was ending; or the end of a job could not
+            be told to Redis, whenever that was. The node then doesn't end with 0.
     """
 
     def __init__(self, app: str, node: str, options: NodeOptions, *, command: Sequence[str] = COMMAND) -> None:
@@ -161,6 +163,11 @@ class Supervisor:
         try:
             if child.hello is not None and not child.holding:
                 await (await asyncio.shield(self.undertaker)).bury(child)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the node has others to care for)
+            log.error(
+                "what a dead worker held comes back when its leases end", worker=child.worker, error=line_of(error)
+            )
+            self.killed = True
         finally:
             child.forget()
 
@@ -181,6 +188,8 @@ class Supervisor:
             case Recycle(reason=reason):
                 log.warning("worker asks to be replaced", worker=child.worker, reason=reason)
                 child.leaving.set()
+            case Refused():
+                self.killed = True
             case Failed(error=error):
                 log.error("a worker can't load the app", worker=child.worker, error=error)
                 if not self.hello.done():

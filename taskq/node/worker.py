@@ -19,7 +19,20 @@ from taskq.connection import connect_async
 from taskq.current import _current
 from taskq.log import get_logger
 from taskq.node import burst, channel, turning
-from taskq.node.channel import Begin, Channel, Drain, Drained, Failed, Hello, Ready, Recycle, Start, Stop, Verdict
+from taskq.node.channel import (
+    Begin,
+    Channel,
+    Drain,
+    Drained,
+    Failed,
+    Hello,
+    Ready,
+    Recycle,
+    Refused,
+    Start,
+    Stop,
+    Verdict,
+)
 from taskq.node.claimer import NODE_AGE_MS, Claimer
 from taskq.node.committer import Committer
 from taskq.node.desk import Desk
@@ -71,6 +84,7 @@ class Worker:
             worker=start.worker,
             grace_ms=settings.unknown_grace_ms,
             settled=self.desk.settled,
+            refused=lambda id: node.send(Refused(id)),
             outage=outage,
         )
         self.claimer = Claimer(

@@ -11,7 +11,7 @@ import time
 from taskq import commands, keys
 from taskq.connection import connect, run
 from taskq.node import channel
-from taskq.node.channel import Begin, Drain, Drained, Failed, Hello, Ready, Recycle, Stop
+from taskq.node.channel import Begin, Drain, Drained, Failed, Hello, Ready, Recycle, Refused, Stop
 from taskq.node.table import Table, now_ms
 from taskq.node.tether import Ends, tie, watch
 from taskq.settings import Settings
@@ -61,7 +61,9 @@ def main():  # noqa: C901, PLR0912, PLR0915
         os.kill(os.getpid(), signal.SIGKILL)
     if part == "exits":
         sys.exit(5)
-    if part == "bursts":
+    if part == "refused":
+        channel.say(end, Refused("default:1"))
+    if part in {"bursts", "refused"}:
         channel.say(end, Drained())
         sys.exit(0)
     if part == "lingers":

@@ -2,6 +2,9 @@
 
 import pytest
 
+from taskq import keys
+from taskq.errors import ServerUnsupported, TaskQError
+from taskq.node import burial
 from taskq.node.burial import Undertaker, plan, verb_for
 from taskq.node.channel import Hello
 from taskq.node.table import Entry
@@ -124,6 +127,44 @@ async def test_a_cancel_request_wins_over_the_death(ground, undertaker):
     await ground.do(commands.cancel(ground.q, [id]))
     await undertaker.bury(Dead(child))
     assert await ground.states([id]) == {"cancelled"}
+
+
+@pytest.fixture
+def refusals(monkeypatch, ground):
+    """By queue: errors with which its next burials are answered."""
+    errors, run_async = {}, burial.run_async
+    queues = {keys.queue(ground.namespace, name).prefix: name for name in ("default", "other")}
+
+    async def run(server, command, **options):
+        if command.script.name == "bury" and (left := errors.get(queues[command.keys[0]])):
+            raise left.pop(0)
+        return await run_async(server, command, **options)
+
+    monkeypatch.setattr(burial, "run_async", run)
+    monkeypatch.setattr(burial, "again_s", lambda _failures: 0.001)
+    return errors
+
+
+async def test_a_burial_that_is_refused_is_tried_again(ground, undertaker, refusals):
+    child = ground.child()
+    ids = await ground.enqueue(1)
+    await ground.claim(child, 1)
+    refusals["default"] = [ServerUnsupported("no"), TaskQError("damaged")]
+    assert await undertaker.bury(Dead(child)) == 1
+    assert await ground.states(ids) == {"available"}
+
+
+async def test_a_queue_that_goes_on_to_refuse_keeps_no_other_and_is_told(ground, undertaker, refusals):
+    child = ground.child()
+    ids = await ground.enqueue(1)
+    await ground.claim(child, 1)
+    dead = Dead(child)
+    dead.hello.queues.append("other")
+    refusals["other"] = [TaskQError("damaged")] * burial.TRIES
+    with pytest.raises(TaskQError, match="damaged"):
+        await undertaker.bury(dead)
+    assert refusals["other"] == []
+    assert await ground.states(ids) == {"available"}
 
 
 async def test_a_claim_of_the_dead_is_refused(ground, undertaker):

@@ -11,6 +11,7 @@ from taskq.node import committer as module
 from taskq.node.committer import Committer
 from taskq.node.loop import Outage
 from tests.node.jobs import running
+from tests.waiting import await_until
 
 
 class PlayedRedis:
@@ -49,7 +50,12 @@ def settled():
 
 
 @pytest.fixture
-def committer(redis, settled, monkeypatch):
+def refused():
+    return []
+
+
+@pytest.fixture
+def committer(redis, settled, refused, monkeypatch):
     monkeypatch.setattr(module, "again_s", lambda _failures: 0.001)
     return Committer(
         redis.send,
@@ -57,6 +63,7 @@ def committer(redis, settled, monkeypatch):
         worker="w.1",
         grace_ms=1000,
         settled=lambda job, word: settled.append((job.id, word)),
+        refused=refused.append,
         outage=Outage(),
     )
 
@@ -72,17 +79,14 @@ async def test_what_ends_together_is_sent_together(committer, redis, settled):
     await committer.flush()
     assert len(redis.calls) == 1
     assert settled == [(f"default:{n}", "ok") for n in range(100)]
-    assert committer.idle
 
 
 async def test_while_one_call_is_under_way_the_next_gathers(committer, redis, settled):
     redis.gate.clear()
     committer.add(*done(0))
-    await asyncio.sleep(0.01)
+    await await_until(lambda: redis.calls)
     for n in range(1, 50):
         committer.add(*done(n))
-    await asyncio.sleep(0.01)
-    assert len(redis.calls) == 1
     redis.gate.set()
     await committer.flush()
     assert [len(call[0][1]) for call in redis.calls] == [1, 49]
@@ -135,10 +139,10 @@ async def test_an_unanswered_call_is_repeated_as_it_was(committer, redis, settle
     assert len(settled) == 2
 
 
-async def test_one_finish_the_server_refuses_harms_no_other(committer, redis, settled):
+async def test_one_finish_the_server_refuses_harms_no_other_and_is_told(committer, redis, settled, refused):
     redis.refused = {"default:1"}
     for n in range(3):
         committer.add(*done(n))
     await committer.flush()
     assert sorted(settled) == [("default:0", "ok"), ("default:1", "refused"), ("default:2", "ok")]
-    assert committer.idle
+    assert refused == ["default:1"]

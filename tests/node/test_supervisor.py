@@ -104,6 +104,22 @@ async def test_a_killed_workers_jobs_are_available_at_once_and_another_worker_st
     assert (await ground.fields(held[0]))[b"attempt"] in {b"1", b"2"}
 
 
+async def test_a_burial_that_fails_is_no_good_end(supervise, monkeypatch):
+    async def fails(*_):
+        raise ValueError("damaged")
+
+    monkeypatch.setattr(Undertaker, "bury", fails)
+    supervisor, run = await supervise("bursts", burst=True)
+    await asyncio.wait_for(run, 5)
+    assert supervisor.killed
+
+
+async def test_a_finish_that_redis_refuses_is_no_good_end(supervise):
+    supervisor, run = await supervise("refused", burst=True)
+    await asyncio.wait_for(run, 5)
+    assert supervisor.killed
+
+
 async def test_the_death_is_noticed_within_100_ms(supervise):
     supervisor, _ = await supervise("good")
     await ready(supervisor)
