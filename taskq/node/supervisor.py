@@ -206,4 +206,10 @@ class Supervisor:
         """Run a coroutine beside the places, kept in `tasks` until it is done."""
         task = asyncio.create_task(coroutine)
         tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda task: self._done(tasks, task))
+
+    def _done(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a fault in the care for workers", exc_info=error)
+            self.killed = True

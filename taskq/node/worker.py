@@ -84,7 +84,7 @@ class Worker:
             worker=start.worker,
             grace_ms=settings.unknown_grace_ms,
             settled=self.desk.settled,
-            refused=lambda id: node.send(Refused(id)),
+            refused=lambda job_id: node.send(Refused(job_id)),
             outage=outage,
         )
         self.claimer = Claimer(
