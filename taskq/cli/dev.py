@@ -61,16 +61,13 @@ def dev(*, app: str, command: tuple[str, ...], folder: Path | None, port: int, *
 
 @contextlib.contextmanager
 def _server(folder: Path | None, port: int) -> Iterator[str]:
-    from taskq.embedded import Embedded
-    from taskq.errors import Unavailable
+    from taskq.embedded import Embedded, PortTaken
 
     server = Embedded(folder, port)
     try:
         server.start()
-    except Unavailable as error:
-        if port and "in use" in str(error):
-            refuse(f"port {port} is taken: leave --port out for any free one")
-        raise
+    except PortTaken:
+        refuse(f"port {port} is taken: leave --port out for any free one")
     with server:
         yield server.url
 

@@ -33,8 +33,7 @@ def server(*, folder: Path | None, port: int, leash: bool) -> None:
     """Run a server until Ctrl-C. Its URL is printed on stdout. Without --dir its data ends with it."""
     if "url" in flags().settings:
         raise WrongUsage("this server's URL follows from --port: leave --url out")
-    from taskq.embedded import Embedded
-    from taskq.errors import Unavailable
+    from taskq.embedded import Embedded, PortTaken
 
     end = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -42,10 +41,8 @@ def server(*, folder: Path | None, port: int, leash: bool) -> None:
     running = Embedded(folder, port)
     try:
         running.start()
-    except Unavailable as error:
-        if "in use" in str(error):
-            refuse(f"port {port} is taken: stop what listens there, or give --port 0 for any free one")
-        raise
+    except PortTaken:
+        refuse(f"port {port} is taken: stop what listens there, or give --port 0 for any free one")
     if leash:
         threading.Thread(target=_hold, args=(end,), name="leash", daemon=True).start()
     with running:

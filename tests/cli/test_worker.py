@@ -95,6 +95,15 @@ def test_a_server_prints_its_url_and_ends_with_the_signal(start, folder):
         client.ping()
 
 
+def test_a_second_server_on_the_same_folder_is_refused_in_one_line(start, folder):
+    first = start("server", "--port", "0", "--dir", str(folder / "data"))
+    port = first.stdout.readline().strip().rpartition(":")[2].removesuffix("/0")
+    second = start("server", "--port", "0", "--dir", "data")
+    out, told = second.communicate(timeout=20)
+    assert (second.returncode, out) == (1, "")
+    assert told == f"taskq: {folder / 'data'} is in use by a server on port {port}\n"
+
+
 def test_a_server_that_dies_ends_the_command_with_1(start):
     process = start("server", "--port", "0")
     with redis.Redis.from_url(process.stdout.readline().strip()) as client:

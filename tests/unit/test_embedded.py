@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -62,6 +63,44 @@ def test_with_a_folder_the_data_survives_a_kill_at_the_same_address(tmp_path):
         assert server.url == url
         assert client.get("kept") == b"yes"
     assert list(tmp_path.iterdir())
+
+
+def test_a_folder_has_one_server(tmp_path):
+    """Two servers would append to the same file, and what one of them was told would be lost."""
+    with Embedded(dir=tmp_path, port=0) as first:
+        second = Embedded(dir=tmp_path / "." / "sub" / "..", port=0)
+        with pytest.raises(Unavailable, match=rf"^{tmp_path}.* is in use by a server on port {first.port}$"):
+            second.start()
+        assert not second.running
+        first.kill()
+        with pytest.raises(Unavailable, match="is in use"):
+            Embedded(dir=tmp_path).start()
+        first.start()
+    with Embedded(dir=tmp_path) as third, pytest.raises(Unavailable, match=rf"in use by a server on {third.url}"):
+        Embedded(dir=tmp_path, port=0).start()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a server is ended with its parent there")
+def test_a_folder_is_in_use_until_the_server_itself_has_ended(tmp_path):
+    program = f"""
+import time
+from taskq.embedded import Embedded
+print(Embedded(dir={str(tmp_path)!r}, port=0).start().pid, flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    pid = int(parent.stdout.readline())
+    os.kill(pid, signal.SIGSTOP)  # it has been asked to end, and hasn't yet
+    parent.kill()
+    parent.communicate()
+    try:
+        with pytest.raises(Unavailable, match="is in use by a server on port"):
+            Embedded(dir=tmp_path).start()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not alive(pid))
+    with Embedded(dir=tmp_path) as server:
+        assert server.running
 
 
 def test_starting_twice_and_stopping_twice_do_no_harm():
