@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hiredis import pack_command
 
 from taskq.commands.command import Command
-from taskq.connection.cluster import LEARN_S, REDIRECTS_MAX, Place, Route, Shards
+from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
 from taskq.connection.dial import AsyncDial
 from taskq.connection.durable import Wanted, missing
 from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait
 from taskq.connection.listen import Channel, Listener
 from taskq.connection.login import login_of
 from taskq.connection.patience import Patience
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated, unreachable
+from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated
+from taskq.connection.where import HERE, AsyncWhere
 from taskq.errors import NotReplicated, Unavailable
 from taskq.settings import Settings
 
@@ -46,8 +47,7 @@ class AsyncServer:
         self.settings = settings
         self._dial = AsyncDial(settings, role)
         self._login = login_of(settings, role)
-        address = self._dial.address
-        self._shards = Shards(address.hosts) if address.kind == "cluster" else None
+        self._where = AsyncWhere(self._dial)
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lines] = weakref.WeakKeyDictionary()
 
     @property
@@ -57,7 +57,7 @@ class AsyncServer:
 
     def away(self, key: str) -> object:
         """What serves this key, if the last we heard of it is that it doesn't answer; else None. Known in clusters."""
-        return self._shards.away(key) if self._shards is not None else None
+        return self._where.away(key)
 
     async def run(self, command: Command[T], *, deadline_s: float | None = None) -> T:
         """See `taskq.connection.run`."""
@@ -101,9 +101,9 @@ class AsyncServer:
         Raises:
             Unavailable: the connection broke.
         """
-        wait = self._lines().waits[self._group(keys[0])]
+        wait = self._lines().waits[self._where.group(keys[0])]
         margin_s = _BLOCK_MARGIN_S
-        if self._dial.address.kind != "single":
+        if self._where.kind != "single":
             timeout_s, margin_s = min(timeout_s, _BLOCK_MAX_S), _BLOCK_MAX_MARGIN_S
         try:
             async with asyncio.timeout(timeout_s + margin_s):
@@ -120,7 +120,7 @@ class AsyncServer:
         """Lets a `block` that is under way return at once; in a cluster the one for the queue of this key. Without one
         it does nothing.
         """
-        wait = self._lines().waits[self._group(key)]
+        wait = self._lines().waits[self._where.group(key)]
         if wait.connection is not None:
             words = ("CLIENT", "UNBLOCK", wait.id, "TIMEOUT")
             await self._persist(lambda _: self._at(Route(wait.place), words), None)
@@ -175,16 +175,12 @@ class AsyncServer:
                     if isinstance(error, NotReplicated):
                         raise
                     raise translated(error, self._dial.address) from error
-                if moved_primary(error):
-                    await self._lines().drop_idle(None)
                 await asyncio.sleep(pause_s)
 
     async def _doubt(self, place: Place | None, error: Exception) -> None:
         """A connection to this node failed: others to it that lie idle are not better, and it may have moved."""
-        if unreachable(error):
+        if self._where.failed(error, place):
             await self._lines().drop_idle(place)
-            if self._shards is not None and place is not None:
-                self._shards.fell_silent(place)
 
     async def _call(self, command: Command[Any], patience: Patience) -> Any:
         script, wanted = command.script, None
@@ -204,14 +200,14 @@ class AsyncServer:
 
     async def _send(self, key: str | None, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
         """One command, to the node that serves the key (None: to any), wherever that is now."""
-        if self._shards is None:
-            return await self._at(_HERE, words, wanted)
+        if self._where.kind == "single":
+            return await self._at(HERE, words, wanted)
         route = await self._route(key)
         for _ in range(REDIRECTS_MAX):
             try:
                 return await self._at(route, words, wanted)
             except Exception as error:
-                further = self._shards.follow(error, route.place)
+                further = self._where.follow(error, route.place)
                 if further is None:
                     raise
                 route = further
@@ -238,7 +234,7 @@ class AsyncServer:
         """Sends the open ones together, to each node its own, and strikes out what was answered."""
         by_place: dict[Place | None, list[int]] = {}
         for index in open_:
-            route = _HERE if self._shards is None else await self._route(commands[index].keys[0])
+            route = await self._route(commands[index].keys[0])
             by_place.setdefault(route.place, []).append(index)
         pipelines = [self._pipeline(place, commands, asked, replies, patience) for place, asked in by_place.items()]
         if len(pipelines) == 1:
@@ -302,11 +298,12 @@ class AsyncServer:
             # The library would bound each write by asyncio.wait_for, which before Python 3.12 swallows a cancel
             # that comes as the write ends (measured: every tenth one): a waiter that nobody could stop.
             async with asyncio.timeout(self._dial.timeout_s):
-                connection = lines.idle[place].pop() if lines.idle[place] else await self._dial.open(place)
+                connection = lines.idle[place].pop() if lines.idle[place] else await self._open(lines, place)
                 yield connection
         except redis_errors.ResponseError as error:
             if connection is not None and moved_primary(error):
                 await connection.disconnect(nowait=True)
+                await self._doubt(place, error)
             elif connection is not None:
                 lines.idle[place].append(connection)
             raise
@@ -318,63 +315,36 @@ class AsyncServer:
             raise
         else:
             lines.idle[place].append(connection)
-            if self._shards is not None and place is not None:
-                self._shards.answered(place)
+            self._where.answered(place)
         finally:
             turns.release()
+
+    async def _open(self, lines: Lines, place: Place | None) -> Connection:
+        if self._where.kind == "sentinel":  # whatever else lies idle is to where the primary was before
+            await lines.leave_others(place)
+        return await self._dial.open(place)
 
     async def _pop(self, wait: Wait, keys: Sequence[str], timeout_s: float) -> Any:
         import redis.exceptions as redis_errors
 
         for _ in range(REDIRECTS_MAX):
-            if wait.connection is None:
-                connection = await wait.open(self._dial, (await self._route(keys[0])).place)
-            else:
-                connection = wait.connection
+            place = (await self._route(keys[0])).place
+            if wait.connection is not None and wait.place != place:
+                await wait.close()
+            connection = wait.connection or await wait.open(self._dial, place)
             try:
                 await connection.send_command("BZPOPMIN", *keys, timeout_s)
                 return await connection.read_response()
             except (redis_errors.AskError, redis_errors.TryAgainError) as error:  # also MovedError
-                further = self._shards.follow(error, wait.place) if self._shards is not None else None
+                further = self._where.follow(error, wait.place)
                 if further is None or further.asking:  # the queue stands still while its slot moves
                     await asyncio.sleep(_ON_THE_MOVE_S)
                     return None
                 await wait.close()
         return None
 
-    def _group(self, key: str) -> str:
-        """What is waited for on one connection: in a cluster a queue, by the hash tag of its keys."""
-        return "" if self._shards is None else key.partition("}")[0]
-
-    # --- where, in a cluster
-
     async def _route(self, key: str | None) -> Route:
-        """The node to call for a key, or any for None."""
-        shards = self._shards
-        if shards is None:
-            return _HERE
-        if shards.stale:
-            await self._learn(shards)
-        place = shards.owner(key) if key is not None else shards.to_ask()[0]
-        if place is None:
-            raise ConnectionError("no node of the cluster serves the queue's slot")
-        return Route(place)
-
-    async def _learn(self, shards: Shards) -> None:
-        """Asks the nodes who serves what, until one answers. If none does, what was known before must do."""
-        async with self._lines().learning:
-            for place in shards.to_ask() if shards.stale else ():
-                try:
-                    async with asyncio.timeout(LEARN_S):
-                        reply = await self._at(Route(place), ("CLUSTER", "SLOTS"))
-                except failures() as error:
-                    if not passing(error):
-                        raise
-                    shards.fell_silent(place)
-                else:
-                    shards.learn(reply, place)
-                    return
+        return await self._where.route(key, self._lines().asking)
 
 
-_HERE = Route(None)
 ASKING = pack_command(("ASKING",))

@@ -51,12 +51,17 @@ class Lines:
         self.turns: defaultdict[Place | None, asyncio.Semaphore] = defaultdict(_semaphore)
         self.listeners: dict[Place | None, Listener] = {}
         self.waits: defaultdict[str, Wait] = defaultdict(Wait)
-        self.learning = asyncio.Lock()
+        self.asking = asyncio.Lock()
 
     async def drop_idle(self, place: Place | None) -> None:
         """Hangs up what lies idle to a node."""
         for connection in self.idle.pop(place, ()):
             await connection.disconnect(nowait=True)
+
+    async def leave_others(self, place: Place | None) -> None:
+        """Hangs up what lies idle to where the primary was before."""
+        for other in [each for each in self.idle if each != place]:
+            await self.drop_idle(other)
 
     async def aclose(self) -> None:
         """Hangs up everything that no call is using."""

@@ -6,11 +6,15 @@ would cost more than to ask again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
 #: How long one sentinel may take to answer.
 ANSWER_S = 1.0
+#: How old what they said may be before they are asked again.
+AGAIN_S = 1.0
+UNANSWERED_AGAIN_S = 5.0
 
 
 def questions(master: str) -> list[tuple[str, str, str]]:
@@ -46,3 +50,33 @@ def first_error(errors: Iterable[BaseException]) -> BaseException:
     found = list(errors)
     told = [error for error in found if type(error) is ConnectionError]
     return (told or found or [ConnectionError("no sentinel is named")])[0]
+
+
+class Primary:
+    """Where the primary was when sentinels were last asked, for all loops and threads of a client.
+
+    They are asked again now and then while calls are made: a failover that the sentinels were told to make leaves the
+    old primary up, and writable for a while; what it takes then is lost.
+    """
+
+    def __init__(self) -> None:
+        self.place: tuple[str, int] | None = None
+        self._fresh_until = 0.0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it needs no asking."""
+        return self.place is not None and time.monotonic() < self._fresh_until
+
+    def asking(self) -> None:
+        """Somebody asks: the others needn't meanwhile."""
+        self._fresh_until = time.monotonic() + AGAIN_S
+
+    def unknown(self) -> None:
+        """No sentinel answered: what was known must do for a while."""
+        self._fresh_until = time.monotonic() + UNANSWERED_AGAIN_S
+
+    def fell_silent(self, place: tuple[str, int]) -> None:
+        """It doesn't answer, or says that it isn't the primary."""
+        if place == self.place:
+            self.place = None

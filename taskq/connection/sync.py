@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taskq.commands.command import Command
-from taskq.connection.cluster import LEARN_S, REDIRECTS_MAX, Place, Route, Shards
+from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
 from taskq.connection.dial import SyncDial
 from taskq.connection.durable import Wanted, missing
 from taskq.connection.login import login_of
 from taskq.connection.patience import Patience
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated, unreachable
+from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated
+from taskq.connection.where import SyncWhere
 from taskq.errors import NotReplicated
 from taskq.settings import Settings
 
@@ -34,8 +35,7 @@ class Server:
         self._login = login_of(settings, role)
         self._idle: defaultdict[Place | None, deque[redis.Connection]] = defaultdict(deque)
         self._pid = os.getpid()
-        address = self._dial.address
-        self._shards = Shards(address.hosts) if address.kind == "cluster" else None
+        self._where = SyncWhere(self._dial)
 
     @property
     def where(self) -> str:
@@ -81,7 +81,7 @@ class Server:
     @contextmanager
     def listen(self, channel: str) -> Iterator[Listening]:
         """Hears what is published on a channel, on a connection of its own, from the moment this returns."""
-        listening = Listening(lambda: self._dial.open(self._route(channel).place), self._dial.timeout_s, channel)
+        listening = Listening(lambda: self._dial.open(self._where.route(channel).place), self._dial.timeout_s, channel)
         try:
             listening.open()
             yield listening
@@ -105,8 +105,6 @@ class Server:
                     if isinstance(error, NotReplicated):
                         raise
                     raise translated(error, self._dial.address) from error
-                if moved_primary(error):
-                    self._drop_idle(None)
                 if pause_s:
                     time.sleep(pause_s)
 
@@ -128,14 +126,12 @@ class Server:
 
     def _send(self, key: str | None, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
         """One command, to the node that serves the key (None: to any), wherever that is now."""
-        if self._shards is None:
-            return self._at(_HERE, words, wanted)
-        route = self._route(key)
+        route = self._where.route(key)
         for _ in range(REDIRECTS_MAX):
             try:
                 return self._at(route, words, wanted)
             except Exception as error:
-                further = self._shards.follow(error, route.place)
+                further = self._where.follow(error, route.place)
                 if further is None:
                     raise
                 route = further
@@ -168,7 +164,7 @@ class Server:
         """Sends the open ones together, to each node its own, and strikes out what was answered."""
         by_place: dict[Place | None, list[int]] = {}
         for index in open_:
-            by_place.setdefault(self._route(commands[index].keys[0]).place, []).append(index)
+            by_place.setdefault(self._where.route(commands[index].keys[0]).place, []).append(index)
         failure: BaseException | None = None
         for place, asked in by_place.items():
             try:
@@ -223,6 +219,8 @@ class Server:
         try:
             return self._idle[place].pop()
         except IndexError:
+            if self._where.kind == "sentinel":  # whatever lies idle is to where the primary was before
+                self.close()
             return self._dial.open(place)
 
     def _put_back(self, connection: redis.Connection, place: Place | None, error: BaseException | None = None) -> None:
@@ -233,57 +231,16 @@ class Server:
 
         if error is None or (isinstance(error, redis_errors.ResponseError) and not moved_primary(error)):
             self._idle[place].append(connection)
-            if self._shards is not None and place is not None:
-                self._shards.answered(place)
+            self._where.answered(place)
             return
         connection.disconnect()
-        if unreachable(error):
+        if self._where.failed(error, place):
             self._drop_idle(place)
-            if self._shards is not None and place is not None:
-                self._shards.fell_silent(place)
 
     def _drop_idle(self, place: Place | None) -> None:
         idle = self._idle.pop(place, ())
         while idle:
             idle.pop().disconnect()
-
-    # --- where, in a cluster
-
-    def _route(self, key: str | None) -> Route:
-        """The node to call for a key, or any for None."""
-        shards = self._shards
-        if shards is None:
-            return _HERE
-        if shards.stale:
-            self._learn(shards)
-        place = shards.owner(key) if key is not None else shards.to_ask()[0]
-        if place is None:
-            raise ConnectionError("no node of the cluster serves the queue's slot")
-        return Route(place)
-
-    def _learn(self, shards: Shards) -> None:
-        """Asks the nodes who serves what, until one answers. If none does, what was known before must do."""
-        for place in shards.to_ask():
-            try:
-                reply = self._slots(place)
-            except failures() as error:
-                if not passing(error):
-                    raise
-                shards.fell_silent(place)
-            else:
-                shards.learn(reply, place)
-                return
-
-    def _slots(self, place: Place) -> Any:
-        connection = self._dial.open(place, read_timeout_s=LEARN_S)
-        try:
-            connection.send_command("CLUSTER", "SLOTS")
-            return connection.read_response()
-        finally:
-            connection.disconnect()
-
-
-_HERE = Route(None)
 
 
 class Listening:
