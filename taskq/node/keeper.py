@@ -14,11 +14,11 @@ from typing import Literal
 
 from taskq import commands, keys
 from taskq.commands import Held
-from taskq.connection import AsyncServer, run_async
+from taskq.keys import QueueKeys
 from taskq.log import get_logger
 from taskq.node.channel import Verdict
 from taskq.node.child import Child, is_stopped
-from taskq.node.loop import each
+from taskq.node.queues import Queues
 from taskq.node.table import Entry, now_ms
 
 CALL_JOBS = 250
@@ -54,11 +54,8 @@ def batches(holdings: Iterable[Holding]) -> list[tuple[str, list[Holding]]]:
 class Keeper:
     """Renews every 2 s, or every quarter of a shorter lease."""
 
-    def __init__(
-        self, server: AsyncServer, namespace: str, children: Callable[[], Iterable[Child]], *, lease_ms: int
-    ) -> None:
-        self._server = server
-        self._namespace = namespace
+    def __init__(self, queues: Queues, children: Callable[[], Iterable[Child]], *, lease_ms: int) -> None:
+        self._queues = queues
         self._children = children
         self._lease_ms = lease_ms
         self._every_s = min(EVERY_MS, lease_ms / LEASE_PARTS) / 1000
@@ -72,7 +69,7 @@ class Keeper:
             if not is_stopped(child.pid)
             for entry in self._kept(child)
         ]
-        await each(self._renew, batches(holdings), self._away)
+        await self._queues.each_part(batches(holdings), self._renew)
         return max(0.0, self._every_s - (now_ms() - began) / 1000)
 
     def _kept(self, child: Child) -> list[Entry]:
@@ -82,15 +79,11 @@ class Keeper:
         child.told = {told for told in child.told if told[1:] in still}
         return [entry for entry in held if ("lost", entry.id, entry.epoch) not in child.told]
 
-    def _away(self, batch: tuple[str, list[Holding]]) -> object:
-        return self._server.away(keys.queue(self._namespace, batch[0]).prefix)
-
-    async def _renew(self, batch: tuple[str, list[Holding]]) -> None:
-        queue, holdings = batch
+    async def _renew(self, q: QueueKeys, holdings: list[Holding]) -> None:
         held = [Held(one.entry.id, one.entry.epoch, one.child.worker) for one in holdings]
-        command = commands.renew(keys.queue(self._namespace, queue), lease_ms=self._lease_ms, held=held)
+        command = commands.renew(q, lease_ms=self._lease_ms, held=held)
         sent = now_ms()
-        words = await run_async(self._server, command, deadline_s=self._every_s)
+        words = await self._queues.run(command, deadline_s=self._every_s)
         for holding, word in zip(holdings, words, strict=True):
             if holding.child.ended.is_set() or not holding.child.table.stands(holding.entry.slot, holding.entry.epoch):
                 continue  # it ended while we asked, and `lost` is what a finished job looks like

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
 
 from taskq.errors import Unavailable
 from taskq.log import get_logger
 
 AGAIN_S = 0.25  # after the first failure, doubled for each further one
 AGAIN_MAX_S = 2.0
-AT_ONCE = 4
 _REPEAT_S = 60.0
 
 log = get_logger(__name__)
 
-T = TypeVar("T")
 Step = Callable[[], Awaitable[float]]
 
 
@@ -60,37 +57,6 @@ def _named(queue: str) -> dict[str, str]:
 def again_s(failures: int) -> float:
     """How long to wait after so many failures in a row (at least 1)."""
     return float(min(AGAIN_MAX_S, AGAIN_S * 2 ** min(failures - 1, 10)))
-
-
-async def each(
-    work: Callable[[T], Awaitable[None]], items: Iterable[T], away: Callable[[T], object] = lambda _: None
-) -> None:
-    """Do `work` for every item, a few at a time: a queue whose shard is away delays no other, and many queues don't
-    open many connections. The first error is raised after all were tried; Unavailable only if there is no other.
-
-    `away`: the shard of an item while that is known not to answer, else None. Such items come last, and once one of
-    them has failed, the others of its shard are left out: they would wait in vain, and this step with them.
-    """
-    places = asyncio.Semaphore(AT_ONCE)
-    failed: dict[object, Unavailable] = {}
-
-    async def one(item: T) -> None:
-        async with places:
-            if failed and (known := failed.get(away(item))) is not None:
-                raise known
-            try:
-                await work(item)
-            except Unavailable as error:
-                if (shard := away(item)) is not None:
-                    failed[shard] = error
-                raise
-
-    answers = await asyncio.gather(
-        *(one(item) for item in sorted(items, key=lambda item: away(item) is not None)), return_exceptions=True
-    )
-    errors = [answer for answer in answers if answer is not None]
-    for error in sorted(errors, key=lambda error: isinstance(error, Unavailable)):
-        raise error
 
 
 async def turn(

@@ -6,43 +6,33 @@ outage knows that there was one, and reaps nothing until holders have had a leas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from taskq import commands, keys
-from taskq.connection import AsyncServer, run_async
+from taskq import commands
+from taskq.keys import QueueKeys
 from taskq.log import get_logger
-from taskq.node.loop import each
+from taskq.node.queues import Queues
 
 EVERY_S = 1.0
 LIMIT = 100
-_CALL_S = 2.0
 
 log = get_logger(__name__)
 
 
 class Reaper:
-    """Reaps each queue this node serves. `queues` is asked at each step: a later worker may serve more."""
+    """Reaps the queues this node serves."""
 
-    def __init__(
-        self, server: AsyncServer, namespace: str, queues: Callable[[], Iterable[str]], *, lease_ms: int
-    ) -> None:
-        self._server = server
-        self._namespace = namespace
+    def __init__(self, queues: Queues, *, lease_ms: int) -> None:
         self._queues = queues
         self._lease_ms = lease_ms
 
     async def step(self) -> float:
         """Reap every queue until nothing is left that has expired. A queue that doesn't answer stops no other."""
-        await each(self._reap, self._queues(), self._away)
+        await self._queues.each(self._reap)
         return EVERY_S
 
-    def _away(self, queue: str) -> object:
-        return self._server.away(keys.queue(self._namespace, queue).prefix)
-
-    async def _reap(self, queue: str) -> None:
-        command = commands.reap(keys.queue(self._namespace, queue), lease_ms=self._lease_ms, limit=LIMIT)
+    async def _reap(self, q: QueueKeys) -> None:
+        command = commands.reap(q, lease_ms=self._lease_ms, limit=LIMIT)
         while True:
-            reaped = await run_async(self._server, command, deadline_s=_CALL_S)
+            reaped = await self._queues.run(command)
             for id, state in reaped.moved:
                 log.warning("lease expired", job_id=id, state=state)
             if len(reaped.moved) < LIMIT:

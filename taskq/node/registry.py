@@ -10,21 +10,21 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from taskq import commands, keys
-from taskq.connection import AsyncServer, run_async
 from taskq.errors import Unavailable
+from taskq.keys import QueueKeys
 from taskq.node.channel import Hello
-from taskq.node.loop import each
 from taskq.node.options import NodeOptions
+from taskq.node.queues import Queues
 from taskq.settings import Settings
 
 EVERY_S = 10.0
 TTL_MS = 30_000
 DECLARE_S = 60.0
 CALL_TASKS = 250
-_CALL_S = 2.0
+_TASKS = ("tasks", "")
 
 
 def record(hello: Hello, options: NodeOptions, workers: int) -> dict[str, str | int]:
@@ -46,7 +46,7 @@ class Registry:
 
     def __init__(
         self,
-        server: AsyncServer,
+        queues: Queues,
         settings: Settings,
         node: str,
         options: NodeOptions,
@@ -54,58 +54,53 @@ class Registry:
         hello: Callable[[], Hello | None],
         workers: Callable[[], int],
     ) -> None:
-        self._server = server
-        self._settings = settings
+        self._queues = queues
+        self._cluster = keys.cluster(settings.namespace)
+        self._retention = settings.retention
         self._node = node
         self._options = options
         self._hello = hello
         self._workers = workers
-        self._declared: object = None
-        self._declared_at = 0.0
+        self._said: dict[tuple[str, str], tuple[Hello, float]] = {}
 
     async def step(self) -> float:
-        """Beat; declare what is new, or old enough to be said again."""
+        """Beat; say what is new, or was said long enough ago."""
         hello = self._hello()
         if hello is None:
             return EVERY_S
-        due = hello is not self._declared or time.monotonic() - self._declared_at >= DECLARE_S
         failure: Unavailable | None = None
-        for say in (self._greet, self._declare) if due else (self._beat,):
+        for say in (self._beat, self._register, self._declare):
             try:  # the registry and the queues may be on different shards, of which one is away
                 await say(hello)
             except Unavailable as error:
                 failure = failure or error
         if failure is not None:
             raise failure
-        if due:
-            self._declared, self._declared_at = hello, time.monotonic()
         return EVERY_S
 
-    async def _greet(self, hello: Hello) -> None:
-        await self._beat(
-            hello, [(name, str(task["queue"]), str(task["executor"])) for name, task in hello.tasks.items()]
-        )
-
-    async def _beat(self, hello: Hello, tasks: Sequence[tuple[str, str, str]] = ()) -> None:
-        fields = record(hello, self._options, self._workers())
+    async def _beat(self, hello: Hello) -> None:
+        due, fields = self._is_due(_TASKS, hello), record(hello, self._options, self._workers())
+        tasks = [(name, str(task["queue"]), str(task["executor"])) for name, task in hello.tasks.items()] if due else []
         for at in range(0, max(1, len(tasks)), CALL_TASKS):
-            command = commands.beat(
-                keys.cluster(self._settings.namespace),
-                node=self._node,
-                ttl_ms=TTL_MS,
-                fields=fields,
-                tasks=tasks[at : at + CALL_TASKS],
+            part = tasks[at : at + CALL_TASKS]
+            await self._queues.run(
+                commands.beat(self._cluster, node=self._node, ttl_ms=TTL_MS, fields=fields, tasks=part)
             )
-            await run_async(self._server, command, deadline_s=_CALL_S)
+        if due:
+            self._is_said(_TASKS, hello)
+
+    async def _register(self, hello: Hello) -> None:
+        for queue in hello.queues:
+            if self._is_due(("registered", queue), hello):
+                await self._queues.run(commands.register_queue(self._cluster, queue))
+                self._is_said(("registered", queue), hello)
 
     async def _declare(self, hello: Hello) -> None:
-        await each(lambda queue: self._declare_queue(hello, queue), hello.queues, self._away)
-        for queue in hello.queues:
-            command = commands.register_queue(keys.cluster(self._settings.namespace), queue)
-            await run_async(self._server, command, deadline_s=_CALL_S)
+        due = [(queue, hello) for queue in hello.queues if self._is_due(("declared", queue), hello)]
+        await self._queues.each_part(due, self._declare_queue)
 
-    async def _declare_queue(self, hello: Hello, queue: str) -> None:
-        kept = self._settings.retention
+    async def _declare_queue(self, q: QueueKeys, hello: Hello) -> None:
+        kept = self._retention
         retention = {
             "keep_completed": kept.completed_ms,
             "keep_failed": kept.failed_ms,
@@ -113,16 +108,19 @@ class Registry:
             "max_completed": kept.max_completed,
             "max_failed": kept.max_failed,
         }
-        kinds = [(name, str(task["executor"])) for name, task in hello.tasks.items() if task["queue"] == queue]
-        q = keys.queue(self._settings.namespace, queue)
+        kinds = [(name, str(task["executor"])) for name, task in hello.tasks.items() if task["queue"] == q.name]
         for at in range(0, max(1, len(kinds)), CALL_TASKS):
-            command = commands.declare(q, kinds=dict(kinds[at : at + CALL_TASKS]), retention=retention)
-            await run_async(self._server, command, deadline_s=_CALL_S)
+            part = dict(kinds[at : at + CALL_TASKS])
+            await self._queues.run(commands.declare(q, kinds=part, retention=retention))
+        self._is_said(("declared", q.name), hello)
 
-    def _away(self, queue: str) -> object:
-        return self._server.away(keys.queue(self._settings.namespace, queue).prefix)
+    def _is_due(self, what: tuple[str, str], hello: Hello) -> bool:
+        said, at = self._said.get(what, (None, 0.0))
+        return said is not hello or time.monotonic() - at >= DECLARE_S
+
+    def _is_said(self, what: tuple[str, str], hello: Hello) -> None:
+        self._said[what] = hello, time.monotonic()
 
     async def depart(self) -> None:
         """Take the record away. Raises Unavailable; it then goes by itself."""
-        command = commands.depart(keys.cluster(self._settings.namespace), self._node)
-        await run_async(self._server, command, deadline_s=1.0)
+        await self._queues.run(commands.depart(self._cluster, self._node), deadline_s=1.0)

@@ -28,6 +28,7 @@ from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
 from taskq.node.loop import Outage, turn
 from taskq.node.options import NodeOptions
+from taskq.node.queues import Queues
 from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
 from taskq.node.scheduler import Scheduler
@@ -96,26 +97,23 @@ async def _with_redis(
     def children() -> list[Child]:
         return supervisor.children
 
-    def queues() -> list[str]:
-        return supervisor.latest.queues if supervisor.latest else []
-
-    namespace, lease_ms = settings.namespace, settings.lease_ms
+    queues = Queues(server, settings.namespace, lambda: supervisor.queues)
     registry = Registry(
-        server, settings, node, options, hello=lambda: supervisor.latest, workers=lambda: len(supervisor.children)
+        queues, settings, node, options, hello=lambda: supervisor.latest, workers=lambda: len(supervisor.children)
     )
     steps = {
-        "keeper": Keeper(server, namespace, children, lease_ms=lease_ms).step,
+        "keeper": Keeper(queues, children, lease_ms=settings.lease_ms).step,
         "registry": registry.step,
-        "reaper": Reaper(server, namespace, queues, lease_ms=lease_ms).step,
-        "scheduler": Scheduler(server, namespace, queues).step,
-        "janitor": Janitor(server, namespace, queues).step,
+        "reaper": Reaper(queues, lease_ms=settings.lease_ms).step,
+        "scheduler": Scheduler(queues).step,
+        "janitor": Janitor(queues).step,
     }
     # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [
         asyncio.create_task(turn(name, step, outage, heals=name == "reaper", after_s=number * STAGGER_S))
         for number, (name, step) in enumerate(steps.items())
     ]
-    log.info("node started", node=node, queues=queues(), workers=options.workers)
+    log.info("node started", node=node, queues=supervisor.queues, workers=options.workers)
     try:
         await workers
     finally:

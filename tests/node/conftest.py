@@ -7,6 +7,7 @@ import pytest
 from taskq import commands
 from taskq.commands import NewJob
 from taskq.connection import connect_async, run_async
+from taskq.node.queues import Queues
 from taskq.node.table import Table
 
 
@@ -75,6 +76,10 @@ class Ground:
     def child(self, worker="n.1"):
         self._children.append(TableChild(worker))
         return self._children[-1]
+
+    def queues(self, *names):
+        """The queues a node serves."""
+        return Queues(self.server, self.namespace, lambda: names)
 
     def close(self):
         for child in self._children:

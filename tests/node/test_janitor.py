@@ -19,7 +19,7 @@ async def test_prunes_in_steps_and_comes_back_soon_while_there_is_more(ground, m
     jobs = await ground.claim(child, 7, now=then)
     done = [Done(job.id, job.epoch, b"") for job in jobs]
     await ground.do(commands.complete(ground.q, worker=child.worker, done=done, now=then))
-    cleaning = Janitor(ground.server, ground.namespace, lambda: ["default"])
+    cleaning = Janitor(ground.queues("default"))
 
     async def left():
         return sum(found is not None for found in await ground.do(commands.fetch(ground.q, ids)))

@@ -11,6 +11,7 @@ from taskq.commands import Done
 from taskq.errors import Unavailable
 from taskq.node import keeper
 from taskq.node.keeper import Holding, Keeper, batches
+from taskq.node.queues import Queues
 from taskq.node.table import Entry, now_ms
 from tests.waiting import await_until
 
@@ -18,9 +19,7 @@ from tests.waiting import await_until
 @pytest.fixture
 def keep(ground):
     """`keep(child, …)` makes a keeper of these children."""
-    return lambda *children, lease_ms=8_000: Keeper(
-        ground.server, ground.namespace, lambda: children, lease_ms=lease_ms
-    )
+    return lambda *children, lease_ms=8_000: Keeper(ground.queues(), lambda: children, lease_ms=lease_ms)
 
 
 def test_a_call_is_of_one_queue_and_at_most_250_jobs():
@@ -102,7 +101,7 @@ async def test_a_job_that_finished_during_the_call_is_not_told_lost(ground, keep
     child = ground.child()
     (id,) = await ground.enqueue(1)
     (job,) = await ground.claim(child, 1)
-    answer = keeper.run_async
+    answer = Queues.run
 
     async def finished_meanwhile(*arguments, **options):
         await ground.do(commands.complete(ground.q, worker=child.worker, done=[Done(id, job.epoch, b"")]))
@@ -110,7 +109,7 @@ async def test_a_job_that_finished_during_the_call_is_not_told_lost(ground, keep
         child.table.free(0)
         return words
 
-    monkeypatch.setattr(keeper, "run_async", finished_meanwhile)
+    monkeypatch.setattr(Queues, "run", finished_meanwhile)
     await keep(child).step()
     assert child.heard == []
 
@@ -141,5 +140,5 @@ async def test_no_answer_is_unavailable(ground, nobody):
     child = ground.child()
     child.table.fill(5, "default:x", until_ms=77)
     with pytest.raises(Unavailable):
-        await Keeper(nobody, ground.namespace, lambda: [child], lease_ms=400).step()
+        await Keeper(Queues(nobody, ground.namespace), lambda: [child], lease_ms=400).step()
     assert child.table.until(0) == 77

@@ -6,6 +6,7 @@ import pytest
 
 from taskq.errors import Unavailable
 from taskq.node import reaper
+from taskq.node.queues import Queues
 from taskq.node.reaper import Reaper
 
 
@@ -15,7 +16,7 @@ def wall_ms():
 
 @pytest.fixture
 def reap(ground):
-    return Reaper(ground.server, ground.namespace, lambda: ["default"], lease_ms=8_000)
+    return Reaper(ground.queues("default"), lease_ms=8_000)
 
 
 def not_quiet(ground):
@@ -52,4 +53,4 @@ async def test_a_step_goes_on_until_less_than_the_limit_was_left(ground, reap, m
 
 async def test_a_queue_that_fails_is_told_after_the_others_were_reaped(ground, nobody):
     with pytest.raises(Unavailable):
-        await Reaper(nobody, ground.namespace, lambda: ["a", "b"], lease_ms=8_000).step()
+        await Reaper(Queues(nobody, ground.namespace, lambda: ["a", "b"]), lease_ms=8_000).step()

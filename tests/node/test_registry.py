@@ -6,8 +6,11 @@ import os
 import pytest
 
 from taskq import commands, keys
+from taskq.errors import Unavailable
+from taskq.node import registry as registry_module
 from taskq.node.channel import Hello
 from taskq.node.options import NodeOptions
+from taskq.node.queues import Queues
 from taskq.node.registry import EVERY_S, Registry, record
 
 HELLO = Hello(
@@ -38,7 +41,7 @@ def source():
 
 @pytest.fixture
 def registry(ground, settings, source):
-    return Registry(ground.server, settings, "host-1-abc", NodeOptions(), hello=source, workers=lambda: 2)
+    return Registry(ground.queues(), settings, "host-1-abc", NodeOptions(), hello=source, workers=lambda: 2)
 
 
 def test_the_record_is_readable_text():
@@ -81,14 +84,37 @@ async def test_a_task_that_a_later_worker_knows_is_said_at_the_next_beat(ground,
     assert await ground.do(commands.task_info(keys.cluster(ground.namespace), "new"))
 
 
-async def test_what_was_declared_is_not_said_at_every_beat(ground, registry, source):
+async def test_what_was_declared_is_not_said_at_every_beat(ground, registry, source, monkeypatch):
     source.hello = HELLO
     await registry.step()
     ground.raw.delete(keys.queue(ground.namespace, "email").fixed("kinds"))
     await registry.step()
     assert not ground.raw.exists(keys.queue(ground.namespace, "email").fixed("kinds"))
-    registry._declared_at -= 61
+    monkeypatch.setattr(registry_module, "DECLARE_S", 0)
     await registry.step()
+    assert ground.raw.exists(keys.queue(ground.namespace, "email").fixed("kinds"))
+
+
+async def test_a_queue_that_is_away_keeps_nothing_else_from_being_said_once(ground, registry, source, monkeypatch):
+    source.hello, said, run, away = HELLO, [], Queues.run, [keys.queue(ground.namespace, "email").prefix]
+
+    async def saying(queues, command, **options):
+        if command.keys[0] in away:
+            raise Unavailable("its shard is away")
+        said.append(command.script.name)
+        return await run(queues, command, **options)
+
+    monkeypatch.setattr(Queues, "run", saying)
+    with pytest.raises(Unavailable):
+        await registry.step()
+    cluster = keys.cluster(ground.namespace)
+    assert await ground.do(commands.queues(cluster)) == ["default", "email"]
+    assert ground.raw.exists(keys.queue(ground.namespace, "default").fixed("kinds"))
+    assert await ground.do(commands.task_info(cluster, "mail.read"))
+    said.clear()
+    away.clear()
+    await registry.step()
+    assert said == ["beat", "declare"]
     assert ground.raw.exists(keys.queue(ground.namespace, "email").fixed("kinds"))
 
 

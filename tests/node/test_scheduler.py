@@ -13,7 +13,7 @@ from tests.waiting import await_until
 @pytest.fixture
 def schedule(ground, monkeypatch):
     monkeypatch.setattr(scheduler, "LIMIT", 3)
-    return Scheduler(ground.server, ground.namespace, lambda: ["default"])
+    return Scheduler(ground.queues("default"))
 
 
 def ms_ago(ms):
