@@ -138,7 +138,7 @@ class JobFailed(TaskQError):
     Attributes:
         job_id: the job's id, or None.
         reason: why it failed in one line, or None.
-        errors: one mapping an attempt (`attempt type message traceback at worker`).
+        errors: one mapping an attempt (`attempt type message traceback at worker`), as in the job's record.
     """
 
     def __init__(

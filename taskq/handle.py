@@ -52,7 +52,8 @@ class Job(Generic[R_co]):
         return queue_of(self.id)
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} {self.task or ''} {self.state or 'not read yet'}>"
+        place = f"{self._home.settings.namespace}/{self.id}"
+        return f"<Job {' '.join(filter(None, (place, self.task, self.state or 'not read yet')))}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and other.id == self.id and other._home is self._home

@@ -17,7 +17,7 @@ from taskq.errors import (
 )
 from taskq.record import JobRecord
 from taskq.state import TERMINAL, State
-from taskq.units import Duration, duration_ms
+from taskq.units import Duration, duration_ms, duration_text
 
 RECHECK_S = 3.0
 """A notification may be lost with its connection: whoever waits looks again after this long."""
@@ -40,7 +40,8 @@ def still_waits(id: str, record: JobRecord | None, timeout: Duration | None, end
     left = end - time.monotonic()
     if left <= 0:
         state = "gone" if record is None else record.state
-        raise ResultTimeout(f"job {id} has not ended within {timeout!r} (it is {state}); it goes on")
+        within = duration_text(duration_ms(timeout or 0))
+        raise ResultTimeout(f"job {id} has not ended within {within} (it is {state}); it goes on")
     return min(left, RECHECK_S)
 
 
@@ -57,8 +58,9 @@ def result_of(record: JobRecord, types: Types) -> Any:
             raise ResultExpired(f"job {record.id} has ended, its result is no longer kept: raise keep_result=")
         return record.result(types)
     if record.state is State.CANCELLED:
+        why = "" if record.reason in (None, State.CANCELLED) else f": {record.reason}"
         raise JobCancelled(
-            f"job {record.id} was cancelled: {record.reason or 'no reason given'}",
+            f"job {record.id} was cancelled{why}",
             job_id=record.id,
             reason=record.reason,
         )
@@ -77,7 +79,7 @@ def failure_of(record: JobRecord) -> JobFailed:
         f"job {record.id} failed: {record.reason or 'no reason given'}",
         job_id=record.id,
         reason=record.reason,
-        errors=[error.to_dict() for error in record.errors],
+        errors=record.errors,
     )
 
 

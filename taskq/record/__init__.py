@@ -133,7 +133,7 @@ class JobRecord:
             "args": args,
             "kwargs": kwargs,
             "result": self._value_json(b"result"),
-            "errors": [error.to_dict() for error in self.errors],
+            "errors": [dict(error) for error in self.errors],
             "progress": self._progress_json(),
             "created_at": time_json(self.created_at_ms),
             "scheduled_at": time_json(self.scheduled_at_ms),

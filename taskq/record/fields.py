@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,27 +23,31 @@ _YEAR_10000_MS = 253_402_300_800_000
 _ERROR = b"error:"
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptError:
-    """Why one attempt failed; `at_ms` is by the server's clock, `traceback` None where there is none."""
+class AttemptError(dict[str, Any]):
+    """Why one attempt failed: `attempt type message traceback at worker`, as JSON has it. Each is an attribute too.
 
-    attempt: int
-    type: str
-    message: str
-    traceback: str | None
-    at_ms: int | None
-    worker: str | None
+    Attributes:
+        attempt: which, from 1.
+        type: the error's class, by its bare name.
+        message: what it said.
+        traceback: None where there is none.
+        at_ms: when, by the server's clock; None if not known.
+        worker: who ran the attempt.
+    """
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON: `attempt type message traceback at worker`."""
-        return {
-            "attempt": self.attempt,
-            "type": self.type,
-            "message": self.message,
-            "traceback": self.traceback,
-            "at": time_json(self.at_ms),
-            "worker": self.worker,
-        }
+    __slots__ = ("at_ms", "attempt", "message", "traceback", "type", "worker")
+
+    def __init__(
+        self, *, attempt: int, type: str, message: str, traceback: str | None, at_ms: int | None, worker: str | None
+    ) -> None:
+        at = time_json(at_ms)
+        super().__init__(attempt=attempt, type=type, message=message, traceback=traceback, at=at, worker=worker)
+        self.attempt = attempt
+        self.type = type
+        self.message = message
+        self.traceback = traceback
+        self.at_ms = at_ms
+        self.worker = worker
 
 
 def read(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
@@ -167,6 +170,10 @@ _FIELDS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
     b"dropped": ("dropped", bool),
     b"reason": ("reason", _text),
 }
+
+
+NAMES: tuple[bytes, ...] = tuple(_FIELDS)
+"""Every field that is read here; all are small."""
 
 
 def time_json(ms: int | None) -> str | None:

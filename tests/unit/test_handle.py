@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -36,6 +37,14 @@ def test_a_handle_by_id_knows_what_the_id_says():
     job = TaskQ().job(ID)
     assert (job.id, job.queue) == (ID, "email")
     assert (job.task, job.state, job.created, job.record, job.attempt) == (None, None, None, None, 0)
+
+
+def test_its_repr_says_where_it_is_too():
+    """The same id may exist in several namespaces."""
+    assert repr(TaskQ(namespace="shop").job(ID)) == "<Job shop/email:7 not read yet>"
+    job = TaskQ(namespace="shop").by_name("mail.send").job(ID)
+    job.state = State.FAILED
+    assert repr(job) == "<Job shop/email:7 mail.send failed>"
 
 
 def test_a_tasks_handle_knows_the_task():
@@ -115,6 +124,26 @@ def test_a_cancelled_job_says_why():
     assert (caught.value.job_id, caught.value.reason) == (ID, "purged")
 
 
+@pytest.mark.parametrize("reason", [None, "cancelled"])
+def test_a_cancelled_job_doesnt_say_so_twice(reason):
+    fields = {"state": "cancelled"} | ({"reason": reason} if reason else {})
+    with pytest.raises(errors.JobCancelled) as caught:
+        result_of(record(**fields), DEFAULT)
+    assert str(caught.value) == "job email:7 was cancelled"
+    assert caught.value.reason == reason
+
+
+def test_the_errors_of_a_failure_are_those_of_the_record():
+    failed = record(state="failed", **{"error:1": error("OSError")})
+    (mine,), (theirs,) = failure_of(failed).errors, failed.errors
+    assert mine == theirs == {
+        "attempt": 1, "type": "OSError", "message": "boom", "traceback": None, "at": "1970-01-01T00:00:01.000Z",
+        "worker": "n.1",
+    }  # fmt: skip
+    assert (theirs.type, theirs["type"], theirs.at_ms) == ("OSError", "OSError", 1000)
+    assert json.loads(json.dumps(failure_of(failed).errors)) == failed.to_dict()["errors"]
+
+
 @pytest.mark.parametrize(
     "last,reason,kind",
     [
@@ -154,8 +183,14 @@ def test_there_is_no_waiting_for_what_is_not_there():
 
 
 def test_time_that_is_over_says_what_the_job_does():
-    with pytest.raises(errors.ResultTimeout, match=r"email:7 has not ended within '0s' \(it is running\)"):
+    with pytest.raises(errors.ResultTimeout, match=r"email:7 has not ended within 0s \(it is running\)"):
         still_waits(ID, record(state="running"), "0s", until("0s"))
+
+
+@pytest.mark.parametrize("timeout,told", [(0.2, "200ms"), (2, "2s"), ("90", "1m30s"), (timedelta(hours=1), "1h")])
+def test_the_time_is_told_with_its_unit(timeout, told):
+    with pytest.raises(errors.ResultTimeout, match=f"within {told} "):
+        still_waits(ID, None, timeout, 0)
 
 
 def test_a_look_is_due_every_few_seconds_and_never_after_the_time():
