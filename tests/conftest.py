@@ -1,7 +1,8 @@
 """Fixtures every folder of tests shares: a real server per test process, a fresh namespace per test, no leaked keys.
 
 TASKQ_TEST_SERVER=<path of a redis-server or valkey-server> runs the suite on another server,
-TASKQ_TEST_CLUSTER=1 on one in cluster mode (a single shard, that refuses scripts with keys of two slots).
+TASKQ_TEST_CLUSTER=1 on one in cluster mode (a single shard, that refuses scripts with keys of two slots),
+TASKQ_TEST_CLUSTER=3 the guide on three shards.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:  # loaded in the fixtures, so that a fault in one room doesn't
     from taskq.settings import Settings
 
 _SERVER = os.environ.get("TASKQ_TEST_SERVER")
-_CLUSTER = os.environ.get("TASKQ_TEST_CLUSTER") == "1"
+_SHARDS = int(os.environ.get("TASKQ_TEST_CLUSTER") or 0)
+_CLUSTER = _SHARDS == 1
 
 # What a developer has set for their own programs must not reach the tests.
 for _name in [name for name in os.environ if name.startswith("TASKQ_")]:
@@ -36,6 +38,12 @@ for _name in [name for name in os.environ if name.startswith("TASKQ_")]:
 def server_binary() -> str | None:
     """The server program the suite runs on; None for the embedded one. For tests that start servers of their own."""
     return _SERVER
+
+
+@pytest.fixture(scope="session")
+def shards_wanted() -> int:
+    """How many shards; 0 for a server that isn't in cluster mode."""
+    return _SHARDS
 
 
 @pytest.fixture(scope="session")

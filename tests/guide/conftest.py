@@ -1,5 +1,6 @@
-"""The guide runs beside one real node, `taskq worker tests.guide.app`, and on one server. Only the address comes from
-here. Nothing is emptied between its tests, as in life; at the end every key that is left has a TTL or a reason.
+"""The guide runs beside one real node, `taskq worker tests.guide.app`, on one server or on three shards. Only the
+address comes from here. Nothing is emptied between its tests, as in life; at the end every key that is left has a TTL
+or a reason.
 """
 
 from __future__ import annotations
@@ -10,19 +11,30 @@ import pytest
 import redis
 
 from taskq.embedded import Embedded
+from tests.cluster.shards import Shards
 from tests.fleet import ROOT, Fleet, Node
 from tests.guide.app import app
 from tests.leaks import leaked
 
 
 @pytest.fixture(scope="session")
-def guide_url(server_binary: str | None) -> Iterator[str]:
-    """The guide's server."""
-    with Embedded(port=0, binary=server_binary) as server:
-        app.configure(url=server.url)
-        yield server.url
-        app.close()
-        with redis.Redis.from_url(server.url) as client:
+def guide_url(server_binary: str | None, shards_wanted: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The guide's server, or servers."""
+    if shards_wanted > 1:
+        shards = Shards(tmp_path_factory.mktemp("shards"), server_binary, shards_wanted).start()
+        yield from _configured(shards.url, [shard.server.url for shard in shards.all])
+        shards.close()
+    else:
+        with Embedded(port=0, binary=server_binary) as server:
+            yield from _configured(server.url, [server.url])
+
+
+def _configured(url: str, servers: list[str]) -> Iterator[str]:
+    app.configure(url=url)
+    yield url
+    app.close()
+    for each in servers:
+        with redis.Redis.from_url(each) as client:
             assert leaked(client, "guide") == []
 
 
