@@ -302,7 +302,7 @@ class Claimer:
     async def _pass_on(self, *, everything: bool = False) -> None:
         """Set the markers again that were taken and can't be acted on: no slot is free, or no more is claimed."""
         for source in self._sources:
-            classes = {each for each in source.woken if everything or not self.free.get(each)}
+            classes = {each for each in source.woken if everything or self.free.get(each, 0) <= 0}
             name = f"{source.keys.name} wake"
             if not classes or name in self._beside:
                 continue

@@ -62,7 +62,7 @@ class Source:
         """The claim to send now, or None. The same again until `answer` or `give_up`.
 
         Args:
-            free: free slots by class.
+            free: free slots by class; below 0 where more runs than there are slots for.
             slots: all slots by class.
             room: how many more jobs this worker can write down.
             now: monotonic s.
@@ -74,9 +74,9 @@ class Source:
             return None
         if self.offer is not None:
             return self.offer
-        if not self.wanted and not any(free.get(each) for each in self.more):
+        if not self.wanted and not any(free.get(each, 0) > 0 for each in self.more):
             return None
-        served = {each: n for each, n in free.items() if slots[each]}
+        served = {each: max(n, 0) for each, n in free.items() if slots[each]}
         offered = {each: min(n, -(-slots[each] // 2)) for each, n in served.items()} if self.more else served
         limit = min(sum(offered.values()), room, BATCH_MAX)
         if limit <= 0:

@@ -1,7 +1,6 @@
 """What a worker claims and when, against a Redis that the test plays."""
 
 import asyncio
-import contextlib
 
 import pytest
 
@@ -75,6 +74,16 @@ def test_a_class_without_slots_is_not_offered():
     assert Source(Q).ask({"async": 4, "thread": 0}, {"async": 4, "thread": 0}, 9, 0.0).free == {"async": 4}
 
 
+def test_a_class_that_runs_more_than_it_has_slots_for_takes_none_from_the_others():
+    """Below zero: slots lent while a claim was in doubt, which then gave jobs after all."""
+    offer = ask(Source(Q), {"async": -3, "thread": 2})
+    assert (offer.free, offer.limit) == ({"async": 0, "thread": 2}, 2)
+    source = Source(Q)
+    ask(source)
+    source.answer(answer(*jobs(4)), {"async": 4})
+    assert ask(source, {"async": -1, "thread": 0}) is None
+
+
 @pytest.mark.parametrize(
     "given,empty",
     [
@@ -141,6 +150,7 @@ class Played:
         self.redis = redis
         self.started = []
         self.node_age_ms = 0
+        self.looks = 0
         self.is_gone = False
         self.claimer = Claimer(
             redis,
@@ -150,7 +160,7 @@ class Played:
             lease_ms=8_000,
             start=self.start,
             room=lambda: room,
-            node_age_ms=lambda: self.node_age_ms,
+            node_age_ms=self.look_at_the_node,
             gone=self.gone,
             outage=Outage(),
         )
@@ -158,6 +168,10 @@ class Played:
     def start(self, _queue, claimed, _until_ms, _free=None):
         self.started.extend(claimed)
         return {"async": len(claimed)}
+
+    def look_at_the_node(self):
+        self.looks += 1
+        return self.node_age_ms
 
     def gone(self):
         self.is_gone = True
@@ -228,11 +242,12 @@ async def test_a_freed_slot_of_an_emptied_class_is_waited_for(play):
     await await_until(lambda: played.redis.blocked and len(played.redis.blocked.keys) == 2)
 
 
-async def test_a_marker_that_cannot_be_acted_on_is_set_again(play):
+@pytest.mark.parametrize("free", [0, -1])
+async def test_a_marker_that_cannot_be_acted_on_is_set_again(play, free):
     played = await play(slots={"async": 1})
     await at_rest(played)
     # The slot is taken between the pop and the claim, by a claim that found work at another queue, say.
-    played.claimer.free["async"] = 0
+    played.claimer.free["async"] = free
     played.redis.pop(Q.wake("async"))
     await await_until(lambda: played.redis.wakes)
     assert played.redis.wakes == [(Q.prefix, ["async"])]
@@ -299,7 +314,8 @@ async def test_nothing_is_claimed_while_the_node_is_silent(play, monkeypatch):
     before = len(played.redis.claims)
     played.node_age_ms = 3_001
     played.redis.pop(Q.wake("async"))
-    await asyncio.sleep(0.05)
+    looks = played.looks
+    await await_until(lambda: played.looks >= looks + 10)
     assert len(played.redis.claims) == before
     assert played.redis.blocked is None
     played.node_age_ms = 0
@@ -369,7 +385,9 @@ async def test_a_cut_while_waiting_makes_it_look_at_everything(play, monkeypatch
 async def test_an_idle_claimer_sends_next_to_nothing(play):
     played = await play()
     await at_rest(played)
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.Event().wait(), 0.3)
+    for _ in range(200):  # whatever doesn't wait for a timer has its turns
+        await asyncio.sleep(0)
     assert len(played.redis.claims) == 1
     assert played.redis.blocks == 1
+    assert played.claimer._again is None
+    assert played.claimer._timers == {}
