@@ -219,6 +219,7 @@ class TaskQ:
     def stub(self, fn: Any = None, /, **options: Unpack[TaskVocabulary]) -> Any:
         """A typed producer for a task whose code is elsewhere: the function gives the parameters and is never run.
 
+        Let its body be `raise NotImplementedError`: type checkers refuse `...` where a result is promised.
         Takes what `task` takes. Its backoff and timeouts travel with the jobs, and workers don't know it by this.
         """
         declaration = declare(options)

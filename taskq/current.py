@@ -26,7 +26,8 @@ class CurrentJob:
         epoch: grows with every claim of the job: the fence. A store that refuses an epoch lower than the
             highest it has seen can't be written to by an attempt that has lost its lease.
         deadline: when the attempt's timeout ends it (aware, UTC, by this host's clock), or None.
-        cancel_requested: whether somebody has asked for the job to stop; a task in a thread looks here.
+        cancel_requested: whether somebody has asked for the job to stop; a task in a thread looks here, and then
+            raises: whatever it raises, the job is cancelled. One that returns instead counts as completed.
     """
 
     __slots__ = ("_fields", "attempt", "cancel_requested", "deadline", "epoch", "id")

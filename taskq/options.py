@@ -72,7 +72,7 @@ class Options:
         timeout: how long an attempt may take; 0 means none, the default.
         hard_timeout: when an attempt that doesn't heed its timeout is stopped by force, from its start;
             default `timeout` + 10 s, 0 means never.
-        tags: up to 32 texts to find jobs by; a stronger layer's replace a weaker one's.
+        tags: up to 32 texts, shown with the job and readable in it; a stronger layer's replace a weaker one's.
         meta: text to text, up to 8 KiB, readable in the job; a stronger layer's pairs are added.
         id: an own id, 1 to 64 of `A-Z a-z 0-9 . _ -`, for which a second enqueue adds nothing.
         keep: how long the job is kept after its end (0: not at all).

@@ -38,13 +38,13 @@ def checked_name(value: object, *, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Retention:
-    """How long ended jobs are kept, and how many of them in each queue.
+    """How long ended jobs are kept, and how many of them in each queue. What is beyond goes within minutes.
 
     Args:
         completed: duration from the job's end, default 24 h.
         failed: as `completed`, default 14 days.
         cancelled: as `completed`, default 14 days.
-        max_completed: how many completed jobs a queue keeps at most, default 10,000.
+        max_completed: how many completed jobs a queue keeps, default 10,000.
         max_failed: as `max_completed`, default 100,000.
 
     Raises:

@@ -7,7 +7,7 @@ state; a test compares the two. ARCHITECTURE.md's picture is drawn from here.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from taskq.errors import InvalidTransition, did_you_mean
 
@@ -32,6 +32,11 @@ class State(StrEnum):
     CANCELLED = "cancelled"
     """Ended by request."""
 
+
+StateName: TypeAlias = Literal[
+    "pending", "scheduled", "available", "running", "retryable", "completed", "failed", "cancelled"
+]
+"""A state as users write it; a `State` will do too."""
 
 TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 """The states a job only leaves by hand or by retention."""

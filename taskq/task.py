@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
 from taskq import codec
 from taskq.calls import Plan, Shape
 from taskq.commands import NewJob
-from taskq.errors import UnknownTask
+from taskq.errors import UnknownTask, did_you_mean
 from taskq.handle import Job
 from taskq.home import Home
 from taskq.options import DEFAULT_QUEUE, Options, Vocabulary, merge, stored_fields
@@ -91,6 +91,15 @@ class Task(Generic[P, C_co]):
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
+    if not TYPE_CHECKING:  # else every misspelt attribute would pass a type checker
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """What isn't there is answered with what does it here, for hands that know other libraries."""
+            hint = ""
+            if not name.startswith("_"):
+                hint = f" (use {_ELSEWHERE[name]})" if name in _ELSEWHERE else did_you_mean(name, _PUBLIC)
+            raise AttributeError(f"a task has no {name!r}{hint}", name=name, obj=self)
+
     # --- what was said about it
 
     @property
@@ -146,7 +155,7 @@ class Task(Generic[P, C_co]):
     @overload
     def enqueue(self: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
-        """Make a job of this call and send it.
+        """Make a job of this call and send it. On an event loop await `aenqueue`: this would block it for the trip.
 
         Raises:
             BadArguments: they don't fit the function.
@@ -217,6 +226,20 @@ class Task(Generic[P, C_co]):
         if not self._asks_where or self.name in home.served_from:
             self._plan = plan  # else nobody serves it yet: ask again at the next job
         return plan
+
+
+# Other libraries' words for the same thing.
+_ELSEWHERE = {
+    **dict.fromkeys(("delay", "apply", "send", "submit", "kiq", "kick", "perform_async"), "enqueue"),
+    **dict.fromkeys(("adelay", "defer_async", "asend"), "aenqueue"),
+    **dict.fromkeys(("apply_async", "send_with_options", "configure", "options_for", "kicker"), "using(…).enqueue"),
+    **dict.fromkeys(("perform_in", "perform_at", "enqueue_in", "enqueue_at", "schedule"), "using(delay=…).enqueue"),
+    **dict.fromkeys(("s", "si", "signature", "message"), "call"),
+    **dict.fromkeys(("AsyncResult",), "job"),
+}
+
+
+_PUBLIC = [*(name for name in vars(Task) if not name.startswith("_")), "name", "fn", "executor"]
 
 
 def handle_of(home: Home, job: NewJob, word: str) -> Job[Any]:

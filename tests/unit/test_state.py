@@ -1,6 +1,7 @@
 """The states and their table, pair by pair against design section 3."""
 
 import itertools
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from taskq.state import (
     TRANSITIONS,
     WAITING,
     State,
+    StateName,
     Transition,
     picture,
     terminal,
@@ -43,6 +45,7 @@ def test_each_state_is_known(name: str) -> None:
 
 def test_there_are_no_others() -> None:
     assert [str(state) for state in State] == NAMES
+    assert list(get_args(StateName)) == NAMES
 
 
 @pytest.mark.parametrize("other", ["", "Pending", "done", "new", "gone", "running ", None, 5, b"running", ["running"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 
@@ -111,6 +112,28 @@ def test_what_nobody_knows_is_answered_with_the_nearest():
         app.task(priorty=1)
     with pytest.raises(TypeError, match="did you mean 'delay'"):
         send.using(dealy=1)
+
+
+@pytest.mark.parametrize(
+    "word,instead",
+    [
+        ("delay", "use enqueue"),
+        ("apply_async", "use using"),
+        ("send", "use enqueue"),
+        ("s", "use call"),
+        ("enqeue", "did you mean 'enqueue'"),
+        ("optons", "did you mean 'options'"),
+    ],
+)
+def test_other_libraries_words_are_answered_with_ours(word, instead):
+    for task in (send, send.using(priority=1), app.by_name("x")):
+        with pytest.raises(AttributeError, match=f"a task has no '{word}'.*{instead}"):
+            getattr(task, word)
+    assert not hasattr(send, word)
+
+
+def test_a_task_can_be_copied_and_pickled_as_before():
+    assert copy.copy(send).name == send.name
 
 
 # --- a plain call
