@@ -563,7 +563,7 @@ async def test_what_is_published_is_heard_by_both_faces(server, aserver, q, raw)
             assert await other.wait(5)
             assert await asyncio.to_thread(listening.wait, 5)
             assert not listening.wait(0.01)
-    assert raw.pubsub_channels() == []
+    await await_until(lambda: raw.pubsub_channels() == [], what="everybody stopped listening")
 
 
 # --- what a connection is like, whatever the library's defaults are
