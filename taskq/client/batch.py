@@ -51,7 +51,11 @@ def _cut(jobs: Sequence[NewJob], places: list[int]) -> Iterator[list[int]]:
 
 
 def _bytes(job: NewJob) -> int:
-    return _ROUGH_REST + sum(len(value) for value in job.fields.values() if not isinstance(value, int))
+    return _ROUGH_REST + sum(_sent(value) for value in job.fields.values() if not isinstance(value, int))
+
+
+def _sent(value: bytes | str) -> int:
+    return len(value) if isinstance(value, bytes) or value.isascii() else len(value.encode(errors="replace"))
 
 
 def command(call: Call, jobs: Sequence[NewJob], exists: str) -> Command[list[str]]:

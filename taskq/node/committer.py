@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from taskq import commands
-from taskq.commands import Command, Done, Failure, Release
+from taskq.commands import Command, Done, Failure, Release, Snoozed
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
@@ -57,7 +57,7 @@ class Committer:
         outage: Outage,
     ) -> None:
         self._send = send
-        self._lanes = {name: _Lane(each) for name, each in keys.items()}
+        self._outbound = {name: _Outbound(each) for name, each in keys.items()}
         self._worker = worker
         self._grace_ms = grace_ms
         self._settled = settled
@@ -67,35 +67,38 @@ class Committer:
 
     def add(self, job: Running, ending: Ending) -> None:
         """Queue a finish; it leaves with the next call."""
-        lane = self._lanes[job.queue]
-        lane.waiting.append((job, ending))
+        outbound = self._outbound[job.queue]
+        outbound.waiting.append((job, ending))
         if ending[2]:  # not the Done of a job without a result, which is most of them
-            lane.bytes += _bytes_of(ending)
-        if lane.sender is None:
+            outbound.bytes += _bytes_of(ending)
+        if outbound.sender is None:
             # In a context of its own: it sends the finishes of many, and its log lines are about none of them.
-            lane.sender = asyncio.get_running_loop().create_task(
-                self._empty(lane), name=f"commit {job.queue}", context=contextvars.Context()
+            outbound.sender = asyncio.get_running_loop().create_task(
+                self._empty(outbound), name=f"commit {job.queue}", context=contextvars.Context()
             )
 
     async def flush(self) -> None:
         """Wait until everything added so far is answered."""
-        while senders := [*self._alone, *(lane.sender for lane in self._lanes.values() if lane.sender is not None)]:
+        while senders := [
+            *self._alone,
+            *(outbound.sender for outbound in self._outbound.values() if outbound.sender is not None),
+        ]:
             await asyncio.wait(senders)
 
-    async def _empty(self, lane: _Lane) -> None:
+    async def _empty(self, outbound: _Outbound) -> None:
         try:
-            while lane.waiting:
-                batch = lane.take()
+            while outbound.waiting:
+                batch = outbound.take()
                 try:
-                    await self._commit(lane.keys, batch)
+                    await self._commit(outbound.keys, batch)
                 except Exception as error:  # noqa: BLE001 (whatever it is, the other jobs must be finished)
                     log.warning("a call of finishes was refused; each is sent alone", error=line_of(error))
                     for item in batch:
-                        sender = asyncio.get_running_loop().create_task(self._commit_alone(lane.keys, item))
+                        sender = asyncio.get_running_loop().create_task(self._commit_alone(outbound.keys, item))
                         self._alone.add(sender)
                         sender.add_done_callback(self._alone.discard)
         finally:
-            lane.sender = None
+            outbound.sender = None
 
     async def _commit(self, q: QueueKeys, batch: list[Item]) -> None:
         """Send until answered."""
@@ -153,7 +156,7 @@ class Committer:
         return commands.snooze(q, worker=self._worker, grace_ms=self._grace_ms, jobs=endings)
 
 
-class _Lane:
+class _Outbound:
     """One queue's finishes that wait for their call."""
 
     __slots__ = ("bytes", "keys", "sender", "waiting")
@@ -184,5 +187,9 @@ def _bytes_of(ending: Ending) -> int:
     if isinstance(ending, Done):
         return len(ending.result)
     if isinstance(ending, Failure):
-        return len(ending.error) + len(ending.reason)
-    return 0
+        return _sent(ending.error) + _sent(ending.reason)
+    return _sent(ending.reason) if isinstance(ending, Snoozed) else 0
+
+
+def _sent(text: str | bytes) -> int:
+    return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode())

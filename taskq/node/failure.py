@@ -36,8 +36,8 @@ def line_of(error: BaseException) -> str:
     return f"{kind_of(error)}: {message[:500]}" if message else kind_of(error)
 
 
-def to_json(error: BaseException, *, at_ms: int, worker: str) -> str:
-    """The record's entry for a failed attempt: `type message traceback at worker`, as JSON text.
+def to_json(error: BaseException, *, at_ms: int, worker: str) -> bytes:
+    """The record's entry for a failed attempt: `type message traceback at worker`, as JSON text in UTF-8.
 
     Args:
         error: what ended the attempt.
@@ -54,7 +54,7 @@ def to_json(error: BaseException, *, at_ms: int, worker: str) -> str:
         },
         ensure_ascii=False,
         separators=(",", ":"),
-    )
+    ).encode()
 
 
 def clean(text: str, limit_bytes: int) -> str:

@@ -108,6 +108,15 @@ async def test_a_call_is_bounded_by_bytes_unless_it_carries_one_job(committer, r
     assert len(settled) == 5
 
 
+async def test_bytes_are_counted_not_characters(committer, redis):
+    for n in range(1, 3):  # 600 kB each as sent
+        committer.add(running(id=f"default:{n}"), Failure(f"default:{n}", 1, "fail", 0, "€" * 200_000, ""))
+    for n in range(3, 5):
+        committer.add(running(id=f"default:{n}"), Snoozed(f"default:{n}", 1, "unknown", 0, "€" * 200_000))
+    await committer.flush()
+    assert [len(call) for call in redis.calls] == [1, 1, 1, 1]
+
+
 async def test_each_kind_of_end_has_its_script(committer, redis, settled):
     endings = [
         Done("default:1", 1, b""),

@@ -16,7 +16,9 @@ def caught(fn, *args):
 
 
 def entry(error):
-    return json.loads(failure.to_json(error, at_ms=5, worker="w.1"))
+    told = failure.to_json(error, at_ms=5, worker="w.1")
+    assert isinstance(told, bytes), "its size is what is sent"
+    return json.loads(told)
 
 
 def boom(text):

@@ -131,6 +131,11 @@ class _Sized(bytes):
         return self.size
 
 
+def test_a_call_is_bounded_by_bytes_not_by_characters():
+    jobs = [job._replace(fields={"meta": "€" * 2_000}) for job in new_jobs(200)]  # 1.2 MB as sent
+    assert [len(call.places) > 150 for call in batch.calls("ns", jobs)] == [True, False]
+
+
 def test_no_jobs_no_calls():
     assert batch.calls("ns", []) == []
 
