@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from taskq.commands import NewJob
 from tests.simulation.model import ENDS, Job, Queue
 
-OF_A_LIFE = (
-    "result reason finished_at cancel scheduled_at expires_at released unknown_since unknown_reason dropped".split()
+OF_A_LIFE = ("result", "reason", "finished_at", "cancel", "scheduled_at", "expires_at", "released", "dropped",
+             "unknown_since", "unknown_reason")  # fmt: skip
 )
 
 
