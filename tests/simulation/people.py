@@ -9,7 +9,6 @@ from tests.simulation.model import ENDS, Job, Queue
 
 OF_A_LIFE = ("result", "reason", "finished_at", "cancel", "scheduled_at", "expires_at", "released", "dropped",
              "unknown_since", "unknown_reason")  # fmt: skip
-)
 
 
 class People(Queue):
