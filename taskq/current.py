@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskq.errors import BadRecord, NotInJob
+from taskq.retry import DEFAULT_MAX_ATTEMPTS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,8 +61,9 @@ class CurrentJob:
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts the job has in all."""
-        return int(self._fields.get(b"max_attempts", b"3"))
+        """How many attempts the job has in all; a stored number that isn't positive means the default, 3."""
+        most = int(self._fields.get(b"max_attempts", 0))
+        return most if most > 0 else DEFAULT_MAX_ATTEMPTS
 
     @property
     def is_last_attempt(self) -> bool:

@@ -81,8 +81,8 @@ class Running:
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts the job has in all, as stored."""
-        return number(self.fields.get(b"max_attempts"), DEFAULT_MAX_ATTEMPTS)
+        """How many attempts the job has in all; a stored number that isn't positive means the default."""
+        return number(self.fields.get(b"max_attempts"), 0) or DEFAULT_MAX_ATTEMPTS
 
     def now_ms(self) -> int:
         """The server's clock, as far as this worker knows it: an epoch is the time of its claim."""

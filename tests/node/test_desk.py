@@ -187,6 +187,13 @@ async def test_others_begin_at_once(parts, job):
     assert len(parts.begun) == 2
 
 
+@pytest.mark.parametrize("stored", ["0", "-1"])
+async def test_a_maximum_that_is_not_positive_means_three(parts, stored):
+    job = claimed("default:2", epoch=2, attempt=2, max_attempts=stored, **{"error:1": '{"type":"JobCrashed"}'})
+    await parts.start(suspect("default:1", 1), job)
+    assert len(parts.begun) == 2
+
+
 async def test_the_last_attempt_is_made_alone_however_few_there_are(parts):
     last = claimed("default:2", epoch=2, attempt=2, max_attempts="2", **{"error:1": '{"type":"JobCrashed"}'})
     await parts.start(suspect("default:1", 1), last)

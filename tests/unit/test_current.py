@@ -68,6 +68,12 @@ def test_what_a_task_changes_stays_its_own():
     assert job.meta == {"a": "b"}
 
 
+@pytest.mark.parametrize("stored", [b"0", b"-1"])
+def test_a_maximum_that_is_not_positive_means_three(stored):
+    assert running(max_attempts=stored).max_attempts == 3
+    assert not CurrentJob("q:1", epoch=1, attempt=2, fields={b"max_attempts": stored}).is_last_attempt
+
+
 @pytest.mark.parametrize("attempt,last", [(1, False), (2, False), (3, True), (4, True)])
 def test_the_last_attempt_is_known(attempt, last):
     assert CurrentJob("q:1", epoch=1, attempt=attempt, fields=FIELDS).is_last_attempt is last
