@@ -62,7 +62,8 @@ class Line:
                 # The library takes off the word that names the kind, and puts it into the class.
                 kind = "NOPERM " if isinstance(error, redis_errors.NoPermissionError) else "MOVED " if moved else ""
                 answers.append(Refusal(kind + str(error).removeprefix(kind)))
-                if not moved and passing(error):
+                # One that can't save its data still answers; that it takes no writes is told besides.
+                if not moved and passing(error) and not str(error).startswith("MISCONF"):
                     raised = error
         if raised is not None:
             raise raised
