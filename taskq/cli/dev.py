@@ -90,7 +90,7 @@ def _worker_arguments(app: str, url: str, given: dict[str, Any]) -> list[str]:
         "--queue": given["queues"],
         "--log-format": flags().log.get("format"),
         "--log-level": flags().log.get("level"),
-        **{f"--{name}": given[name] for name in ("workers", "concurrency", "threads", "grace")},
+        **{f"--{name}": given[name] for name in ("workers", "concurrency", "threads", "grace", "wedged")},
     }
     options = [word for name, value in said.items() if value is not None for word in (name, str(value))]
     return ["worker", app, *options]

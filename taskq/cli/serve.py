@@ -29,6 +29,13 @@ def node_options(grace: str) -> Callable[[F], F]:
         click.option(
             "--grace", default=grace, show_default=True, metavar="TIME", help="What running jobs get after a signal."
         ),
+        click.option(
+            "--wedged",
+            default="10m",
+            show_default=True,
+            metavar="TIME",
+            help="A worker whose loop stands still so long, and no job holds it, is replaced.",
+        ),
         click.option("--processes", hidden=True, callback=_later("--processes"), expose_value=False),
         click.option("--label", hidden=True, multiple=True, callback=_later("--label"), expose_value=False),
         click.option("--capacity", hidden=True, multiple=True, callback=_later("--capacity"), expose_value=False),
@@ -83,6 +90,7 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
             concurrency=given["concurrency"],
             threads=given["threads"],
             grace_ms=duration_ms(given["grace"], name="--grace"),
+            wedged_ms=duration_ms(given["wedged"], name="--wedged"),
             burst=burst,
             flags=dict(flags.settings),
             log=dict(flags.log),

@@ -40,6 +40,8 @@ WRONG = [
     (("worker", "shop", "-w", "many"), "-w"),
     (("worker", "shop", "-q", ","), "-q"),
     (("worker", "shop", "--grace", "-1"), "--grace"),
+    (("worker", "shop", "--wedged", "soon"), "--wedged"),
+    (("worker", "shop", "--wedged", "1ms"), "wedged"),
     (("demo", "--url", "redis://x"), "server of its own"),
     (("server", "--url", "redis://x"), "--port"),
     (("dev", "shop", "--url", "redis://x", "--port", "1"), "embedded server's"),

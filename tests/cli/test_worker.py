@@ -121,3 +121,13 @@ def test_a_taken_port_is_one_line():
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1
     assert "--port 0" in result.stderr
+
+
+@pytest.mark.parametrize("words,wedged_ms", [((), 600_000), (("--wedged", "90s"), 90_000)])
+def test_how_long_a_loop_may_stand_still_is_settable(monkeypatch, words, wedged_ms):
+    asked = []
+    monkeypatch.setattr("taskq.node.run.run", lambda _app, options: asked.append(options) or 0)
+    monkeypatch.setattr("taskq.log.setup", lambda **_: None)
+    done = CliRunner().invoke(cli, ["worker", "json", *words])
+    assert done.exit_code == 0, done.output
+    assert asked[0].wedged_ms == wedged_ms
