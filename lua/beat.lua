@@ -8,7 +8,8 @@
 --   node       id      the node
 --   ttl_ms     ms      how long the record stays without another beat
 --   fields     count   how many pairs of field and value follow
---   ...                  that many pairs of field and value, then triples of task, queue, executor kind
+--   ...                  that many pairs of field and value, then groups of four: task, queue, executor kind, options
+--                        of its jobs (JSON text, '' = none)
 -- REPLY
 --   'ok'
 
@@ -29,10 +30,27 @@ local record = keys.node(arg.node)
 redis.call('HSET', record, 'id', arg.node, 'last_seen', clock.text(now), unpack(ARGV, arg.rest, tasks_at - 1))
 redis.call('PEXPIRE', record, ttl_ms)
 redis.call('ZADD', keys.nodes, now, arg.node)
-for i = tasks_at, #ARGV, 3 do
-  local task = keys.task(ARGV[i])
+
+-- Where living nodes serve a task from two queues, the first by name stands, so that everybody is answered alike,
+-- and the other beside it.
+local function declare(task, queue, executor, options)
   local seen = clock.text(now)
-  redis.call('HSET', task, 'queue', ARGV[i + 1], 'executor', ARGV[i + 2], 'node', arg.node, 'last_seen', seen)
-  redis.call('PEXPIRE', task, TASK_TTL_MS)
+  local known = redis.call('HMGET', task, 'queue', 'node')
+  local other, node = known[1], known[2]
+  local disputed = other and node and other ~= queue and node ~= arg.node
+    and redis.call('EXISTS', keys.node(node)) == 1
+  if disputed then
+    redis.call('HSET', task, 'also', other < queue and queue or other, 'also_seen', seen)
+  end
+  if not disputed or queue < other then
+    redis.call(
+      'HSET', task, 'queue', queue, 'executor', executor, 'options', options, 'node', arg.node, 'last_seen', seen
+    )
+    redis.call('PEXPIRE', task, TASK_TTL_MS)
+  end
+end
+
+for i = tasks_at, #ARGV, 4 do
+  declare(keys.task(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
 end
 return 'ok'

@@ -1,4 +1,5 @@
--- What is known of a task: its queue, its executor kind, and when a node last said that it can run it.
+-- What is known of a task: its queue, its executor kind, the options of its jobs, and when a node last said that it
+-- can run it; `also` and `also_seen`, if living nodes named another queue too.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with

@@ -179,6 +179,37 @@ def stored_fields(merged: Options, using: Options) -> dict[str, str | int]:
     return {name: value for name, value in stored.items() if value is not None}
 
 
+def told(options: Options) -> dict[str, Any]:
+    """What a producer that knows a task by its name alone must hear of its options, as JSON holds it.
+
+    The queue is told apart; backoff and timeouts stay in the workers' code; an instant (`at`, or `expires` as one)
+    belongs to a call, not to a task, and is left out.
+    """
+    said = vars(options)
+    words = {name: said[name] for name in _AS_THEY_ARE if name in said}
+    if "meta" in words:
+        words["meta"] = dict(words["meta"])
+    words |= {name: duration_text(said[f"{name}_ms"]) for name in _DURATIONS if f"{name}_ms" in said}
+    if options.expires and options.expires[0] == "+":
+        words["expires"] = duration_text(int(options.expires))
+    return words
+
+
+def heard(words: object) -> Options:
+    """The reverse of `told`. What this version doesn't know, or can't read, is left out."""
+    layers: list[Options] = []
+    for name, value in words.items() if isinstance(words, dict) else ():
+        try:
+            layers.append(Options(**{name: value}))
+        except (TypeError, ValueError, NotImplementedError):
+            continue
+    return merge(*layers)
+
+
+_AS_THEY_ARE = ("priority", "max_attempts", "tags", "meta", "on_lease_lost")
+_DURATIONS = ("delay", "keep", "keep_result")
+
+
 class Declaration(NamedTuple):
     """What `@app.task(…)` said: the task's own name and executor if given, and its jobs' options."""
 

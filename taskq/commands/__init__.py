@@ -7,7 +7,7 @@ from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete,
 from taskq.commands.look import Counts, Fields, Page, counts, fetch, peek, wait
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
-from taskq.commands.registry import beat, declare, depart, nodes, queues, register_queue, task_info
+from taskq.commands.registry import KnownTask, beat, declare, depart, nodes, queues, register_queue, task_info
 
 __all__ = [
     "BATCH_MAX",
@@ -22,6 +22,7 @@ __all__ = [
     "Failure",
     "Fields",
     "Held",
+    "KnownTask",
     "NewJob",
     "Page",
     "Purged",

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from taskq.commands.command import Arg, Command, build, pairs, text, texts
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.settings import checked_name
+
+
+class KnownTask(NamedTuple):
+    """A task that a node can run. `options`: those that its jobs must be given, as JSON text; '' for none."""
+
+    task: str
+    queue: str
+    executor: str
+    options: str = ""
 
 
 def declare(
@@ -45,7 +55,7 @@ def beat(
     node: str,
     ttl_ms: int,
     fields: Mapping[str, Arg],
-    tasks: Sequence[tuple[str, str, str]] = (),
+    tasks: Sequence[KnownTask | tuple[str, str, str]] = (),
     now: int | None = None,
 ) -> Command[str]:
     """A node says that it lives.
@@ -55,14 +65,14 @@ def beat(
         node: its id.
         ttl_ms: how long the record stays without another beat.
         fields: what the record shows: hostname, pid, queues, workers ...
-        tasks: (task, queue, executor kind) for each task that it can run.
+        tasks: each task that it can run. Where living nodes name two queues, the first by name stands.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
     for pair in fields.items():
         rest += pair
     for task in tasks:
-        rest += task
+        rest += KnownTask(*task)
     return build("beat", c, text, {"now": now, "node": node, "ttl_ms": ttl_ms, "fields": len(fields)}, rest)
 
 
@@ -84,7 +94,8 @@ def nodes(
 
 
 def task_info(c: ClusterKeys, task: str, *, now: int | None = None) -> Command[dict[str, str] | None]:
-    """What is known of a task: queue, executor, node, last_seen, now (ms); None if nobody declared it for a day.
+    """What is known of a task: queue, executor, options, node, last_seen, now (ms); None if nobody declared it for a
+    day. `also` and `also_seen`: another queue that a living node named.
 
     What is damaged counts as unknown: a node says it again within a minute.
     """

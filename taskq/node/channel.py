@@ -88,7 +88,7 @@ class Stop:
 @dataclass(frozen=True, slots=True)
 class Hello:
     """What the worker knows of APP. `settings`: `Settings` as a plain dict. `queues`: those it serves, best first.
-    `tasks`: name → {"queue", "executor", "backoff": spec text}. `version`: of taskq.
+    `tasks`: name → {"queue", "executor", "backoff": spec text, "options": as `options.told`}. `version`: of taskq.
     """
 
     op: ClassVar[str] = "hello"

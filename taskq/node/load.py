@@ -6,6 +6,7 @@ import importlib
 import os
 import traceback
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import taskq
 from taskq import __version__
@@ -13,7 +14,8 @@ from taskq.app import TaskQ
 from taskq.importing import load_attribute
 from taskq.node.channel import Hello
 from taskq.node.failure import clean, line_of, message_of
-from taskq.options import DEFAULT_QUEUE
+from taskq.options import DEFAULT_QUEUE, told
+from taskq.task import Task
 
 _FRAMES = 3
 _OURS = (os.path.dirname(taskq.__file__) + os.sep, os.path.dirname(importlib.__file__) + os.sep)  # noqa: PTH120
@@ -46,16 +48,19 @@ def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
         app: the application.
         queues: those asked for, best first; none: every queue that a task names, and `default`.
     """
-    tasks = {
-        task.name: {
-            "queue": task.queue,
-            "executor": task.executor,
-            "backoff": task.backoff.spec() if task.backoff.function is None else None,
-        }
-        for task in app.tasks.values()
-    }
+    tasks = {task.name: _described(task) for task in app.tasks.values()}
     named = list(queues) or sorted({DEFAULT_QUEUE, *(task.queue for task in app.tasks.values())})
     return Hello(app.settings.to_dict(), named, tasks, __version__)
+
+
+def _described(task: Task[..., Any]) -> dict[str, Any]:
+    options = told(task.options)
+    return {
+        "queue": task.queue,
+        "executor": task.executor,
+        "backoff": task.backoff.spec() if task.backoff.function is None else None,
+        **({"options": options} if options else {}),
+    }
 
 
 def complaint(path: str, error: BaseException) -> str:

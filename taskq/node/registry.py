@@ -10,7 +10,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from taskq import commands, keys
 from taskq.errors import Unavailable
@@ -39,6 +40,12 @@ def record(hello: Hello, options: NodeOptions, workers: int) -> dict[str, str | 
         "concurrency": options.concurrency,
         "threads": options.threads,
     }
+
+
+def _known(name: str, task: Mapping[str, Any]) -> commands.KnownTask:
+    options = task.get("options")
+    told = json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
+    return commands.KnownTask(name, str(task["queue"]), str(task["executor"]), told)
 
 
 class Registry:
@@ -80,7 +87,7 @@ class Registry:
 
     async def _beat(self, hello: Hello) -> None:
         due, fields = self._is_due(_TASKS, hello), record(hello, self._options, self._workers())
-        tasks = [(name, str(task["queue"]), str(task["executor"])) for name, task in hello.tasks.items()] if due else []
+        tasks = [_known(name, task) for name, task in hello.tasks.items()] if due else []
         for at in range(0, max(1, len(tasks)), CALL_TASKS):
             part = tasks[at : at + CALL_TASKS]
             await self._queues.run(

@@ -151,7 +151,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "queues": (1, 0, lambda room, n: commands.queues(_registry(room))),
     "beat": (
         4,
-        2,
+        3,
         lambda room, n: commands.beat(
             _registry(room),
             node="n",

@@ -34,8 +34,10 @@ def test_a_beat_writes_the_node_and_its_tasks(room, c, registry):
     assert registry.dump() == {
         "nodes": {"n": T0},
         "node:n": {"id": "n", "last_seen": str(T0), "hostname": "h", "pid": "7"},
-        "task:mail.send": {"queue": "email", "executor": "async", "node": "n", "last_seen": str(T0)},
-    }
+        "task:mail.send": {
+            "queue": "email", "executor": "async", "options": "", "node": "n", "last_seen": str(T0),
+        },
+    }  # fmt: skip
     assert registry.ttls.keys() == {"node:n", "task:mail.send"}
     assert 0 < registry.ttls["node:n"] <= 5000
 
@@ -70,15 +72,36 @@ def test_a_node_takes_its_leave(room, c, registry):
 
 def test_what_is_known_of_a_task(room, c):
     assert room.run(commands.task_info(c, "mail.send")) is None
-    beat(room, c, tasks=[("mail.send", "email", "thread")])
+    beat(room, c, tasks=[("mail.send", "email", "thread", '{"max_attempts":1}')])
     info = room.run(commands.task_info(c, "mail.send", now=room.now + 5))
     assert info == {
         "queue": "email",
         "executor": "thread",
+        "options": '{"max_attempts":1}',
         "node": "n",
         "last_seen": str(T0),
         "now": str(T0 + 5),
     }
+
+
+def test_of_two_queues_the_first_by_name_stands_whoever_beats_last(room, c):
+    def where():
+        info = room.run(commands.task_info(c, "mail.send", now=room.now))
+        return info["queue"], info.get("also"), info.get("also_seen"), info["node"]
+
+    beat(room, c, "b", tasks=[("mail.send", "other", "async")])
+    assert where() == ("other", None, None, "b")
+    beat(room, c, "a", tasks=[("mail.send", "email", "async")])
+    assert where() == ("email", "other", str(T0), "a")
+    room.now += 1000
+    for node, queue in (("b", "other"), ("a2", "email")):
+        beat(room, c, node, tasks=[("mail.send", queue, "async")])
+    assert where() == ("email", "other", str(T0 + 1000), "a2")
+    beat(room, c, "a2", tasks=[("mail.send", "zmail", "async")])
+    assert where()[0] == "zmail", "a node's own word is replaced by its next"
+    room.run(commands.depart(c, "a2"))
+    beat(room, c, "b", tasks=[("mail.send", "zz", "async")])
+    assert where()[0] == "zz", "nobody lives who would say otherwise"
 
 
 def test_the_executors_of_tasks_are_told_to_their_queue(room):

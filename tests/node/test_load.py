@@ -87,8 +87,12 @@ def test_flags_are_stronger_than_the_code(module):
 def test_the_greeting_tells_what_the_node_must_know():
     app = TaskQ(namespace="n")
 
-    @app.task(name="mail", queue="email", backoff=Backoff.fixed("5s", jitter=False))
+    @app.task(name="mail", queue="email", backoff=Backoff.fixed("5s", jitter=False), timeout=5)
     async def mail():
+        pass
+
+    @app.task(name="once", max_attempts=1, priority=5, tags=["x"], meta={"k": "v"}, keep="1h", delay=0.5, expires="1d")
+    async def once():
         pass
 
     @app.task(name="count", backoff=lambda _attempt, _error: 1)
@@ -100,4 +104,8 @@ def test_the_greeting_tells_what_the_node_must_know():
     assert hello.settings["namespace"] == "n"
     assert hello.tasks["mail"] == {"queue": "email", "executor": "async", "backoff": "fixed:5000:86400000:exact"}
     assert hello.tasks["count"] == {"queue": "default", "executor": "thread", "backoff": None}
+    assert hello.tasks["once"]["options"] == {
+        "max_attempts": 1, "priority": 5, "tags": ("x",), "meta": {"k": "v"}, "keep": "1h", "delay": "500ms",
+        "expires": "1d",
+    }  # fmt: skip
     assert greeting(app, ["email"]).queues == ["email"]

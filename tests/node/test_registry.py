@@ -17,7 +17,7 @@ HELLO = Hello(
     {},
     ["email", "default"],
     {
-        "mail.send": {"queue": "email", "executor": "async", "backoff": None},
+        "mail.send": {"queue": "email", "executor": "async", "backoff": None, "options": {"max_attempts": 1}},
         "mail.read": {"queue": "email", "executor": "thread", "backoff": None},
         "clean": {"queue": "default", "executor": "async", "backoff": None},
     },
@@ -65,7 +65,9 @@ async def test_a_beat_shows_the_node_its_queues_and_its_tasks(ground, registry, 
     assert int(node["last_seen"]) > 0
     assert await ground.do(commands.queues(cluster)) == ["default", "email"]
     info = await ground.do(commands.task_info(cluster, "mail.read"))
-    assert (info["queue"], info["executor"], info["node"]) == ("email", "thread", "host-1-abc")
+    assert (info["queue"], info["executor"], info["options"], info["node"]) == ("email", "thread", "", "host-1-abc")
+    told = await ground.do(commands.task_info(cluster, "mail.send"))
+    assert json.loads(told["options"]) == {"max_attempts": 1}
 
 
 async def test_a_queues_kinds_are_those_of_its_own_tasks(ground, registry, source):

@@ -88,7 +88,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "declare": [7, 1, "keep_failed", 9, "t", "async"],
     "register_queue": ["", "email"],
     "queues": [""],
-    "beat": [7, "n", 5, 1, "pid", 1, "t", "email", "async"],
+    "beat": [7, "n", 5, 1, "pid", 1, "t", "email", "async", ""],
     "depart": ["", "n"],
     "nodes": [7, 5, 6],
     "task_info": [7, "t"],

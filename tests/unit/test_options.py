@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskq.options import Options, declare, merge, stored_fields
+from taskq.options import Options, declare, heard, merge, stored_fields, told
 from taskq.retry import DEFAULT_BACKOFF, Backoff
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
@@ -314,3 +314,31 @@ def test_refuses_unknown_executors() -> None:
 def test_a_tasks_own_options_are_refused_elsewhere(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{name}= belongs to the task: give it to @app.task\({name}=…\)"):
         Options(**{name: "x"})  # type: ignore[misc]
+
+
+# --- what a producer without the code must hear
+
+
+def test_a_tasks_options_are_told_and_heard_without_loss():
+    said = {
+        "priority": -3, "max_attempts": 1, "tags": ["x", "é"], "meta": {"k": "v"}, "keep": 0, "keep_result": "1h30m",
+        "on_lease_lost": "fail", "delay": "250ms", "expires": "1d",
+    }  # fmt: skip
+    options = Options(**said)
+    assert heard(json.loads(json.dumps(told(options)))) == options
+
+
+def test_what_belongs_to_the_workers_code_or_to_one_call_is_not_told():
+    options = Options(queue="email", backoff=Backoff.fixed(1), timeout=5, hard_timeout=9, at=NOON, expires=None, id="x")
+    assert told(options) == {}
+    assert told(Options(expires=NOON)) == {}
+    assert told(Options()) == {}
+
+
+@pytest.mark.parametrize("words", [None, 7, [], "x", {"priority": 9999, "nobody": 1, "unique": "k", "expires": None}])
+def test_what_cant_be_read_is_left_out(words):
+    assert heard(words) == Options()
+
+
+def test_what_can_be_read_beside_it_is_heard():
+    assert heard({"priority": "high", "max_attempts": 1}) == Options(max_attempts=1)
