@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import redis
-
 from taskq.keys import QueueKeys
 
 Value = dict[str, Any] | list[Any] | str
@@ -34,7 +32,7 @@ class Keyspace:
         ttls: after a dump: name → ms to live, for the keys that have a TTL.
     """
 
-    def __init__(self, client: redis.Redis, q: QueueKeys) -> None:
+    def __init__(self, client: Any, q: QueueKeys) -> None:
         self._client = client
         self._q = q
         self._events_seen = "-"
@@ -95,7 +93,7 @@ def _with_worth_of_entries(found: Dump) -> Dump:
             body = bodies.get(f"body:{record.get('class', 'async')}:{record.get('priority', '0')}", set())
             record["entry"] = "*" if (entry, name.removeprefix("job:")) in body else "gone"
     for name in bodies:
-        found[name] = [id for _, id in found[name]]
+        found[name] = [id for _, id in list(found[name])]
     return found
 
 

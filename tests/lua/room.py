@@ -77,9 +77,7 @@ class Room:
 
     def run(self, command: Command[Any]) -> Any:
         """Calls a command as it is."""
-        return command.read(
-            self.client.eval(command.script.source, len(command.keys), *command.keys, *command.args)  # type: ignore[no-untyped-call]
-        )
+        return command.read(self.client.eval(command.script.source, len(command.keys), *command.keys, *command.args))
 
     def do(self, operation: Callable[..., Command[Any]], *args: Any, **options: Any) -> Any:
         """Calls an operation on this queue, now."""
@@ -93,7 +91,7 @@ class Room:
     def count(self, command: Command[Any]) -> tuple[Any, Counter[str]]:
         """Calls a command, and counts what its script asks of the server."""
         source = _COUNTED.format(source=command.script.source)
-        reply, counted = self.client.eval(source, len(command.keys), *command.keys, *command.args)  # type: ignore[no-untyped-call]
+        reply, counted = self.client.eval(source, len(command.keys), *command.keys, *command.args)
         return command.read(reply), Counter(
             {name.decode(): n for name, n in zip(counted[::2], counted[1::2], strict=True)}
         )

@@ -41,6 +41,8 @@ class Simulation(RuleBasedStateMachine):
     q: QueueKeys
     client: Any
     calls: Counter[str]
+    model: Model
+    turn: int
 
     def __init__(self) -> None:
         super().__init__()

@@ -163,7 +163,7 @@ class Queue:
             self.meta["seen"] = self.now
         if outage or quiet > self.now + span:
             self.meta["quiet_until"] = quiet = self.now + span
-        return quiet
+        return int(quiet)
 
     def wake(self, classes: Iterable[str]) -> str:
         self.markers |= dict.fromkeys(classes, self.now)

@@ -36,9 +36,9 @@ class People(Queue):
                      "class": klass if klass != "async" else None}  # fmt: skip
             new[job.id] = there or Job(job.id, {field: value for field, value in given.items() if value is not None})
         added = [(job, job["scheduled_at"]) for id, job in new.items() if id not in self.jobs]
-        for job, due in added:
-            self.jobs[job.id] = job
-            self._move(job, "scheduled" if due else "available", due or 0)
+        for fresh, due in added:
+            self.jobs[fresh.id] = fresh
+            self._move(fresh, "scheduled" if due else "available", due or 0)
         if self._new_classes(job.klass for job, _ in added):
             self.wake(self.classes)
         self._flush()

@@ -35,7 +35,8 @@ class Model(People):
         memory = self.claimed[worker] = {"request": request}
         if "paused" in self.meta:
             return "paused", set()
-        left, got, looked = dict(free), set(), 0
+        left, looked = dict(free), 0
+        got: set[Any] = set()
         self.wake(self._promote(100, quiet=True)[1] - free.keys())
         while lanes := [
             lane for lane in self._lanes if left.get(lane[0], 0) > 0 and len(got) < limit and looked < CALL_MAX
@@ -109,12 +110,12 @@ class Model(People):
 
         return self._answers(None, worker, failures, act)
 
-    def _attempt_ended(self, job: Job, error: str) -> None:
+    def _attempt_ended(self, job: Job, error: str | bytes) -> None:
         job.record |= {f"error:{job['attempt']}": error, **({"released": 0} if job["released"] is not None else {})}
         for field in ("unknown_since", "unknown_reason", f"error:{job['attempt'] - ERRORS_MAX}"):
             job.record.pop(field, None)
 
-    def _failed(self, job: Job, again: bool, delay_ms: int, reason: str) -> str:
+    def _failed(self, job: Job, again: bool, delay_ms: int, reason: str | bytes) -> str:
         if again and job["cancel"]:
             return self._move(job, "cancelled", reason=WAS_CANCELLED)
         if again and job["attempt"] < job.number("max_attempts", 3):
