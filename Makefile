@@ -29,7 +29,7 @@ demo: $(STAMP) ## Watch thousands of real jobs run, fail, retry and survive a ki
 
 # Chaos kills processes and measures how soon others take over, so it runs alone, after the others.
 test: $(STAMP) ## Run the tests (a server of its own for each test process)
-	$(PYTEST) --numprocesses 2 -m "not bench and not long and not chaos"
+	$(PYTEST) --numprocesses 2 -m "not bench and not long and not chaos and not cluster"
 	$(PYTEST) -m "chaos and not long"
 
 check: $(STAMP) ## Lint, formatting, types, rooms, Lua, and the rules of the house
@@ -51,8 +51,10 @@ bench: $(STAMP) ## Measure, each row beside its reference from the same run
 matrix: $(STAMP) ## Run the tests on Redis 6.2 to 8.2 and Valkey 8.1 and 9.1, and with both ends of redis-py (ROWS=redis-6.2 for one)
 	$(PY) -m tests.matrix $(ROWS)
 
-cluster: $(STAMP) ## Run the scripts' tests on a server in cluster mode (one shard), which refuses keys of two slots
+cluster: $(STAMP) ## Run what depends on the servers' arrangement: scripts in cluster mode, three shards, sentinels
 	TASKQ_TEST_CLUSTER=1 $(PYTEST) tests/lua tests/simulation
+	TASKQ_TEST_CLUSTER=3 $(PYTEST) tests/guide
+	$(PYTEST) tests/cluster tests/sentinel
 
 sim: $(STAMP) ## Compare the scripts with the model over long random histories
 	$(PYTEST) tests/simulation --timeout 0 -m "long or not long"

@@ -79,13 +79,15 @@ def move(victim, away_s):
     victim.start_elsewhere()
 
 
-@pytest.mark.parametrize("away_s", [8, pytest.param(20, marks=pytest.mark.long)])
-@pytest.mark.parametrize("fault", [swallow, crash, move])
+@pytest.mark.parametrize(
+    "fault, away_s",
+    [(swallow, 6), (move, 6), *(pytest.param(each, 20, marks=pytest.mark.long) for each in (swallow, crash, move))],
+)
 def test_a_shard_is_away(own_shop, own, fault, away_s):
     """It swallows everything, or dies and comes back with its append-only file, there or at another address."""
     shop = own_shop
     victim, hit, rest = parted(shop, own)
-    node = shop.fleet.start("-q", SERVED, "-w", "2", "-c", "10")
+    node = shop.fleet.start("-q", SERVED, "-w", "2", "-c", "10", TASKQ_LEASE="4s")
     before = shop.fleet.pids()
     warm = [shop.enqueue(shop.shop.nap, 0, queue=queue) for queue in QUEUES]
     through = shop.enqueue_many(
