@@ -29,11 +29,6 @@ class Outage:
         self._apart = apart
         self._since: dict[str, float] = {}
 
-    @property
-    def since(self) -> float | None:
-        """Since when, on the monotonic clock; None while every queue is answered."""
-        return min(self._since.values(), default=None)
-
     def begins(self, error: Exception, queue: str = "") -> None:
         """A call found nobody there."""
         at = self._at(queue)

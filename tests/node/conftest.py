@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+import structlog
 
 from taskq import commands
 from taskq.commands import NewJob
@@ -93,6 +94,13 @@ async def ground(settings, raw, q):
     yield ground
     ground.close()
     await server.aclose()
+
+
+@pytest.fixture
+def lines():
+    """What is logged, as events with their fields."""
+    with structlog.testing.capture_logs() as captured:
+        yield captured
 
 
 @pytest.fixture
