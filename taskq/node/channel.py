@@ -12,7 +12,8 @@
                     drained   nothing is left in its hands, it exits 0 next and must not be replaced: after drain or
                               stop, and in a burst as soon as its queues have nothing available, running or due
                     refused   Redis refused the end of this job, again and again: its lease is left to end
-                    failed    APP can't be loaded, with the text to show. Before the node's first hello it ends the node
+                    failed    it can't start, because APP can't be loaded say, with the text to show. Before the node's
+                              first hello it ends the node
                     recycle   replace me (slots written off, say): it claims no more; the node starts another and sends
                               drain
 
@@ -122,7 +123,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """APP can't be loaded: `error` is the text for the user, in one or several lines."""
+    """It can't start, because APP can't be loaded say: `error` is the text for the user, in one or several lines."""
 
     op: ClassVar[str] = "failed"
     error: str

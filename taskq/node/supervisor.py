@@ -191,7 +191,7 @@ class Supervisor:
             case Refused():
                 self.killed = True
             case Failed(error=error):
-                log.error("a worker can't load the app", worker=child.worker, error=error)
+                log.error("a worker can't start", worker=child.worker, error=error)
                 if not self.hello.done():
                     self.give_up(error)
             case _:

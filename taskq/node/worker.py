@@ -12,7 +12,7 @@ import gc
 import importlib
 import sys
 
-from taskq import keys
+from taskq import __version__, keys
 from taskq import log as logs
 from taskq.app import TaskQ
 from taskq.connection import connect_async
@@ -204,9 +204,14 @@ def main() -> int:
     _import_structlog()
     ends = Ends.from_argv(sys.argv[1:])
     tie(ends.parent_pid)
-    table = Table.attach(ends.table_fd)
-    watch(ends.pipe_fd, table.beat_thread)
     end = ends.socket()
+    try:
+        table = Table.attach(ends.table_fd)
+    except ValueError:
+        text = f"the node runs another taskq than is installed now ({__version__}): restart the node"
+        channel.say(end, Failed(text))
+        return 1
+    watch(ends.pipe_fd, table.beat_thread)
     start = channel.hear(end)
     if not isinstance(start, Start):
         return 1

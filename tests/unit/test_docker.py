@@ -45,6 +45,11 @@ def test_the_server_keeps_what_it_accepts():
     assert "healthcheck" in text
 
 
+def test_a_worker_has_an_init_that_reaps_orphans():
+    _, _, worker = (ROOT / "docker-compose.yml").read_text().partition("\n  worker:\n")
+    assert "\n    init: true\n" in worker
+
+
 def test_what_the_image_copies_exists_and_is_not_ignored():
     copied = re.findall(r"^COPY (.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     sources = {source for line in copied for source in line.split()}
