@@ -6,16 +6,20 @@ they are computed, so that attempt 1,000 waits the cap and not 2^999 seconds.
 
 from __future__ import annotations
 
-import logging
 import random as chance
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from taskq.errors import did_you_mean
+from taskq.log import get_logger
 from taskq.state import State
 from taskq.units import LONGEST_MS, Duration, duration_ms, duration_text
+
+log = get_logger(__name__)
+
+E = TypeVar("E", bound=BaseException)
 
 BackoffFunction: TypeAlias = Callable[[int, BaseException | None], Duration]
 """`callable(attempt, error)` → how long to wait, in seconds or as any other duration."""
@@ -137,9 +141,9 @@ class Backoff:
         if self.function is not None:
             try:
                 return duration_ms(self.function(attempt, error), name="backoff()")
-            except Exception:
+            except BaseException:  # user code: even a sys.exit() there must not end the worker
                 # The job has failed already; a second failure here must not cost it its retry.
-                logging.getLogger(__name__).exception("a task's backoff failed; the default backoff is used")
+                log.exception("a task's backoff failed; the default backoff is used")
                 return DEFAULT_BACKOFF.delay_ms(attempt, random=random)
         nominal = self.nominal_ms(attempt)
         if not self.jitter:
@@ -200,6 +204,9 @@ class Retry(Exception):
         ValueError: not a duration.
     """
 
+    delay_ms: int | None = None  # here too, for a class of the user's that doesn't call ours
+    reason: str = ""
+
     def __init__(self, delay: Duration | None = None, reason: str = "") -> None:
         super().__init__(delay, reason)
         self.delay_ms = None if delay is None else duration_ms(delay, name="Retry(delay)")
@@ -221,13 +228,17 @@ class Snooze(Exception):
         ValueError: not a duration.
     """
 
+    delay_ms: int | None = None  # as in Retry; without one it can't be told, and the attempt fails with that
+    reason: str = ""
+
     def __init__(self, delay: Duration, reason: str = "") -> None:
         super().__init__(delay, reason)
         self.delay_ms = duration_ms(delay, name="Snooze(delay)")
         self.reason = reason
 
     def __str__(self) -> str:
-        return self.reason or f"the task put itself off for {duration_text(self.delay_ms)}"
+        after = "" if self.delay_ms is None else f" for {duration_text(self.delay_ms)}"
+        return self.reason or f"the task put itself off{after}"
 
 
 class Discard(Exception):
@@ -236,6 +247,8 @@ class Discard(Exception):
     Args:
         reason: a line for people; becomes the job's `reason`.
     """
+
+    reason: str = ""  # as in Retry
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -277,12 +290,27 @@ def next_state(
     """
     if error is None:
         return NextState(State.COMPLETED)
-    if isinstance(error, Snooze):
-        return NextState(State.SCHEDULED, error.delay_ms, refund=True)
-    if isinstance(error, Discard):
+    if is_a(error, Snooze):
+        return NextState(State.SCHEDULED, _asked_ms(error.delay_ms), refund=True)
+    if is_a(error, Discard):
         return NextState(State.FAILED, reason=str(error))
     most = max_attempts if max_attempts > 0 else DEFAULT_MAX_ATTEMPTS
     if attempt >= most:
         return NextState(State.FAILED, reason=f"attempts exhausted ({attempt} of {most})")
-    asked_ms = error.delay_ms if isinstance(error, Retry) else None
-    return NextState(State.RETRYABLE, backoff.delay_ms(attempt, error, random=random) if asked_ms is None else asked_ms)
+    if is_a(error, Retry) and error.delay_ms is not None:
+        return NextState(State.RETRYABLE, _asked_ms(error.delay_ms))
+    return NextState(State.RETRYABLE, backoff.delay_ms(attempt, error, random=random))
+
+
+def is_a(error: BaseException, *kinds: type[E]) -> TypeGuard[E]:
+    """Whether the error is of one of these classes. Not isinstance: that asks the error itself, whose `__class__` may
+    be a property of the user's which raises.
+    """
+    return issubclass(type(error), kinds)
+
+
+def _asked_ms(delay_ms: object) -> int:
+    """A delay that an error of the user's own class brings: whatever its `__init__` made of it."""
+    if type(delay_ms) is not int or not 0 <= delay_ms <= LONGEST_MS:
+        raise ValueError(f"delay_ms={delay_ms!r:.100} is no delay: call super().__init__(delay)")
+    return delay_ms

@@ -24,7 +24,7 @@ from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.errors import BadArguments, BadRecord, InvalidPayload, JobTimeout, TaskQError, UnknownTask
 from taskq.node import failure
 from taskq.node.running import Running, Stop, number
-from taskq.retry import DEFAULT_BACKOFF, Backoff, Discard, Retry, next_state
+from taskq.retry import DEFAULT_BACKOFF, Backoff, Discard, Retry, is_a, next_state
 from taskq.state import State
 
 Ending = Done | Failure | Release | Snoozed
@@ -67,13 +67,13 @@ def of_error(job: Running, error: BaseException, *, worker: str) -> Ending | Non
         return None
     if stop is Stop.TIMEOUT:
         return too_late(job, error, worker=worker)
-    if isinstance(error, WrongExecutor):
+    if is_a(error, WrongExecutor):
         return Release(job.id, job.epoch, error.executor)
     if stop is not None:
         return Release(job.id, job.epoch, "")
-    if isinstance(error, UnknownTask | BadArguments):
+    if is_a(error, UnknownTask, BadArguments):
         return _hand_back(job, error)
-    if isinstance(error, InvalidPayload | BadRecord):
+    if is_a(error, InvalidPayload, BadRecord):
         return _fail(job, error, failure.line_of(error), worker)
     return _failed(job, error, worker)
 
@@ -85,11 +85,13 @@ def too_late(job: Running, cause: BaseException | None = None, *, worker: str) -
     return _failed(job, error, worker)
 
 
-def untold(job: Running, *, worker: str) -> Failure:
-    """What is told when telling the outcome has failed."""
-    why = "its outcome could not be told; see the log of its worker"
+def untold(job: Running, error: BaseException, *, worker: str) -> Failure:
+    """What is told when telling the outcome has failed, of `error`: a failed attempt as any other."""
+    why = f"its outcome could not be told: {failure.line_of(error)}"
     text = failure.to_json(TaskQError(why), at_ms=job.now_ms(), worker=worker)
-    return Failure(job.id, job.epoch, "retry", HAND_BACK_MS, text, why)
+    if job.attempt >= job.max_attempts:
+        return Failure(job.id, job.epoch, "fail", 0, text, failure.clean(why, 1024))
+    return Failure(job.id, job.epoch, "retry", HAND_BACK_MS, text, "")
 
 
 def _failed(job: Running, error: BaseException, worker: str) -> Ending:
@@ -97,11 +99,11 @@ def _failed(job: Running, error: BaseException, worker: str) -> Ending:
     to = next_state(job.attempt, job.max_attempts, error, backoff=_backoff(job))
     if to.state is State.SCHEDULED:
         return Snoozed(job.id, job.epoch, "snooze", to.delay_ms, "")
-    told = error.__cause__ if isinstance(error, Retry) and error.__cause__ is not None else error
+    told = error.__cause__ if is_a(error, Retry) and error.__cause__ is not None else error
     if to.state is State.RETRYABLE:
         text = failure.to_json(told, at_ms=job.now_ms(), worker=worker)
         return Failure(job.id, job.epoch, "retry", to.delay_ms, text, "")
-    reason = to.reason if isinstance(error, Discard) else f"{to.reason}: {failure.line_of(told)}"
+    reason = to.reason if is_a(error, Discard) else f"{to.reason}: {failure.line_of(told)}"
     return _fail(job, told, reason, worker)
 
 

@@ -94,18 +94,27 @@ class Pipeline:
         if job.timer is not None:
             job.timer.cancel()
         self._finish(job, ending)
+        with contextlib.suppress(Exception):  # a line of the log decides nothing
+            tell(ending)
 
     def _of_error(self, job: Running, error: BaseException) -> Ending | None:
+        """Telling an error asks code of the user's: its class, its backoff. What that raises is the error then."""
         try:
             ending = outcome.of_error(job, error, worker=self._worker)
-            tell(ending)
-        except Exception:  # a fault of ours or of a log handler's: the job must have an end all the same
-            with contextlib.suppress(Exception):
-                log.exception("an outcome could not be told", job_id=job.id)
-            return outcome.untold(job, worker=self._worker)
+        except BaseException as other:  # noqa: BLE001 (as above)
+            try:
+                ending = outcome.of_error(job, other, worker=self._worker)
+            except BaseException as last:  # noqa: BLE001 (the job must have an end all the same)
+                ending = outcome.untold(job, last, worker=self._worker)
         return ending
 
     def _of_value(self, job: Running, value: Any) -> Ending | None:
+        try:
+            return self._of_any_value(job, value)
+        except BaseException as error:  # noqa: BLE001 (a value too may be of a hostile class)
+            return self._of_error(job, error)
+
+    def _of_any_value(self, job: Running, value: Any) -> Ending | None:
         if job.stop is Stop.LOST:
             return None
         if job.stop is Stop.TIMEOUT:  # too late: code that can't be stopped, or wouldn't be, has failed all the same

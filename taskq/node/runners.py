@@ -15,7 +15,10 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from types import coroutine
 from typing import Any
 
+from taskq.log import get_logger
 from taskq.node.running import Running
+
+log = get_logger(__name__)
 
 
 class Runners:
@@ -24,6 +27,8 @@ class Runners:
     def __init__(self, run: Callable[[Running], Coroutine[Any, Any, None]]) -> None:
         self._run = run
         self._waiting: deque[Running] = deque()
+        # What the app set when it was loaded. Jobs begin in it whoever starts them, which may be another job's end.
+        self._context = contextvars.copy_context()
 
     def start(self, jobs: Iterable[Running]) -> None:
         """Run these jobs, in this order. They begin after what is about to be sent: the next claim shall be on its way
@@ -36,11 +41,17 @@ class Runners:
         loop = asyncio.get_running_loop()
         for _ in range(min(runners, len(self._waiting))):
             # Not loop.create_task: uvloop's takes half as long again. The loop's factory, if any, is our own affair.
-            task: asyncio.Task[None] = asyncio.Task(self._serve(), loop=loop, name="taskq runner")
+            task: asyncio.Task[None] = asyncio.Task(
+                self._serve(), loop=loop, name="taskq runner", context=self._context
+            )
             del task  # the loop keeps it while it is scheduled, and what it waits for afterwards
 
     async def _serve(self) -> None:
-        await self._take_jobs()
+        try:
+            await self._take_jobs()
+        except BaseException:  # a fault of ours: whatever it is, the other jobs must be run
+            log.exception("a runner failed")
+            self._more(1)
 
     @coroutine
     def _take_jobs(self) -> Generator[Any, Any, None]:

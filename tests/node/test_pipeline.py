@@ -10,13 +10,14 @@ import pytest
 
 from taskq import codec
 from taskq.codec.wire import Code
-from taskq.commands import Done, Release, Snoozed
+from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.current import current
 from taskq.errors import BadRecord, NotInJob, UnknownTask
 from taskq.node.executors import Threads
 from taskq.node.outcome import WrongExecutor
 from taskq.node.pipeline import NotBegun, Pipeline, begin, look_up
 from taskq.node.running import Stop
+from taskq.retry import Backoff, Discard, Retry, Snooze
 from tests.node.jobs import FakeKnown, running
 from tests.waiting import await_until
 
@@ -202,7 +203,90 @@ async def test_a_log_that_fails_costs_no_job_its_end(way, monkeypatch):
     monkeypatch.setattr("taskq.node.pipeline.tell", broken)
     ending = await way.run(boom)
     assert ending.verb == "retry"
-    assert "could not be told" in error_of(ending)["message"]
+    assert error_of(ending)["type"] == "ValueError"
+
+
+class Evil(Exception):
+    @property
+    def __class__(self):
+        raise KeyboardInterrupt
+
+
+async def test_an_error_whose_class_can_not_be_asked_is_an_error_as_any_other(way):
+    async def boom():
+        raise Evil
+
+    ending = await way.run(boom)
+    assert ending.verb == "retry"
+    assert error_of(ending)["type"] == "Evil"
+
+
+async def test_a_value_whose_class_can_not_be_asked_is_the_jobs_failure(way):
+    async def returns_evil():
+        return Evil()
+
+    assert isinstance(await way.run(returns_evil), Failure)
+
+
+@pytest.mark.parametrize("executor", ["async", "thread"])
+async def test_a_backoff_that_exits_costs_no_retry(way, executor):
+    def leave(_attempt, _error):
+        raise SystemExit(1)
+
+    async def boom():
+        raise ValueError
+
+    def boom_in_thread():
+        raise ValueError
+
+    fn = boom if executor == "async" else boom_in_thread
+    ending = await way.run(fn, executor, known=FakeKnown(fn, executor, backoff=Backoff.of(leave)))
+    assert (ending.verb, error_of(ending)["type"]) == ("retry", "ValueError")
+
+
+@pytest.mark.parametrize("attempt, verb", [(1, "retry"), (3, "fail")])
+async def test_an_outcome_that_can_not_be_told_is_a_failed_attempt(way, monkeypatch, attempt, verb):
+    def broken(*_args, **_named):
+        raise SystemExit("no")
+
+    monkeypatch.setattr("taskq.node.outcome.of_error", broken)
+    monkeypatch.setattr("taskq.node.outcome.of_value", broken)
+    ending = await way.run(add, args=(1,), attempt=attempt)
+    assert ending.verb == verb
+    assert "could not be told: SystemExit: no" in error_of(ending)["message"]
+
+
+class Later(Snooze):
+    def __init__(self):
+        pass
+
+
+class Never(Discard):
+    def __init__(self):
+        pass
+
+
+class Again(Retry):
+    def __init__(self):
+        pass
+
+
+class Odd(Retry):
+    def __init__(self):
+        self.delay_ms = "soon"
+
+
+async def test_errors_of_the_users_own_that_do_not_call_ours(way):
+    async def boom(which):
+        raise {"Later": Later, "Never": Never, "Again": Again, "Odd": Odd}[which]
+
+    assert (await way.run(boom, args=("Never",))).reason == "the task discarded the job"
+    again = await way.run(boom, args=("Again",))
+    assert (again.verb, again.delay_ms, error_of(again)["type"]) == ("retry", 7_000, "Again")
+    for name in ("Later", "Odd"):
+        ending = await way.run(boom, args=(name,))
+        assert ending.verb == "retry"
+        assert "super().__init__(delay)" in error_of(ending)["message"]
 
 
 async def test_a_returned_coroutine_fails_without_a_warning(way):

@@ -127,3 +127,34 @@ async def test_timeouts_and_task_groups_work_inside(jobs):
     jobs.start(body, body)
     await jobs.all_end(2)
     assert sorted(seen) == ["group", "group", "timeout", "timeout"]
+
+
+async def test_a_run_that_fails_strands_no_other_job(jobs):
+    async def fault():
+        raise ValueError("a fault of ours")
+
+    async def fault_later():
+        await asyncio.sleep(0)
+        raise KeyError("another")
+
+    jobs.start(fault, at_once, fault, fault_later, wait, at_once)
+    await jobs.all_end(3)
+
+
+async def test_jobs_begin_in_the_context_of_the_app_whoever_starts_them():
+    seen = []
+    var.set("the app's")
+    jobs = Jobs()
+
+    async def look():
+        seen.append(var.get())
+
+    async def look_and_wait():
+        await asyncio.sleep(0)
+        seen.append(var.get())
+
+    context = contextvars.copy_context()
+    context.run(var.set, "another job's")
+    context.run(jobs.start, look, look_and_wait, look)
+    await jobs.all_end(3)
+    assert seen == ["the app's"] * 3
