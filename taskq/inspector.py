@@ -7,6 +7,8 @@ so a page costs two round trips, however many jobs there are.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +20,8 @@ from taskq.errors import BadRecord, did_you_mean
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord, damaged
 from taskq.settings import checked_name
-from taskq.state import State, valid
+from taskq.state import State, StateName, valid
+from taskq.units import rfc3339
 
 LIMIT_MAX = 1000
 
@@ -58,7 +61,7 @@ class Inspector:
         self._namespace = server.settings.namespace
 
     def jobs(
-        self, *, state: str | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
+        self, *, state: State | StateName | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
     ) -> dict[str, Any]:
         """A page of jobs, as JSON holds them, newest first by entry into their state.
 
@@ -69,22 +72,27 @@ class Inspector:
             offset: how many to skip.
 
         Raises:
+            QueueNotFound: nothing was ever enqueued in this queue.
             ValueError: a state or queue that can't be, or a number out of range.
         """
         states = _checked(state, limit, offset)
         chosen = self._queue_keys([queue] if queue is not None else self._names())
         counts = run_many(self._server, [commands.counts(q) for q in chosen])
+        if queue is not None and _is_empty(counts[0]):
+            run(self._server, commands.expect_queue(keys.cluster(self._namespace), queue))
         segments = _segments(states, chosen, counts)
         pages = run_many(self._server, _peeks(segments, limit, offset))
         return _page(segments, pages, limit, offset)
 
     async def ajobs(
-        self, *, state: str | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
+        self, *, state: State | StateName | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
     ) -> dict[str, Any]:
         """As `jobs`, awaited."""
         states = _checked(state, limit, offset)
         chosen = self._queue_keys([queue] if queue is not None else await self._anames())
         counts = await run_many_async(self._aserver, [commands.counts(q) for q in chosen])
+        if queue is not None and _is_empty(counts[0]):
+            await run_async(self._aserver, commands.expect_queue(keys.cluster(self._namespace), queue))
         segments = _segments(states, chosen, counts)
         pages = await run_many_async(self._aserver, _peeks(segments, limit, offset))
         return _page(segments, pages, limit, offset)
@@ -102,12 +110,32 @@ class Inspector:
         return [_with_name(name, count) for name, count in zip(names, counts, strict=True)]
 
     def counts(self, queue: str) -> Counts:
-        """How many jobs of a queue are in each state, and whether it is paused."""
-        return run(self._server, commands.counts(self._queue_keys([queue])[0]))
+        """How many jobs of a queue are in each state, and whether it is paused.
+
+        Raises:
+            QueueNotFound: nothing was ever enqueued in it, and no worker serves it.
+        """
+        found = run(self._server, commands.counts(self._queue_keys([queue])[0]))
+        if _is_empty(found):
+            run(self._server, commands.expect_queue(keys.cluster(self._namespace), queue))
+        return found
 
     async def acounts(self, queue: str) -> Counts:
         """As `counts`, awaited."""
-        return await run_async(self._aserver, commands.counts(self._queue_keys([queue])[0]))
+        found = await run_async(self._aserver, commands.counts(self._queue_keys([queue])[0]))
+        if _is_empty(found):
+            await run_async(self._aserver, commands.expect_queue(keys.cluster(self._namespace), queue))
+        return found
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes that live, by id: what each says of itself, `queues` and `tasks` as lists of names."""
+        told = run(self._server, commands.nodes(keys.cluster(self._namespace)))
+        return [_node(fields) for fields in told]
+
+    async def anodes(self) -> list[dict[str, Any]]:
+        """As `nodes`, awaited."""
+        told = await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace)))
+        return [_node(fields) for fields in told]
 
     def _names(self) -> list[str]:
         return run(self._server, commands.queues(keys.cluster(self._namespace)))
@@ -172,3 +200,29 @@ def _shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 def _with_name(name: str, counts: Counts) -> dict[str, Any]:
     return {"queue": name, **counts._asdict()}
+
+
+def _is_empty(counts: Counts) -> bool:
+    """Whether the queue may be one that never was: only then is it worth a look at the list of queues."""
+    return not any(counts)
+
+
+def _node(fields: Mapping[str, str]) -> dict[str, Any]:
+    """A node's record as JSON. What is damaged is left as text, and a damaged list lists nothing."""
+    shown: dict[str, Any] = dict(fields)
+    for name in ("queues", "tasks"):
+        shown[name] = _listed(fields.get(name, "[]"))
+    for name in ("pid", "workers", "concurrency", "threads"):
+        if re.fullmatch("[0-9]{1,15}", fields.get(name, "")):
+            shown[name] = int(fields[name])
+    if re.fullmatch("[0-9]{1,14}", fields.get("last_seen", "")):
+        shown["last_seen"] = rfc3339(int(fields["last_seen"]))
+    return shown
+
+
+def _listed(text: str) -> list[str]:
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []

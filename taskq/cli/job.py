@@ -13,9 +13,9 @@ from taskq.cli.options import Noun, confirm, json_option, server_options, yes_op
 from taskq.cli.place import app
 from taskq.cli.queue import announce, known_queues, state_list, tell
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
-from taskq.client.operations import CLEARABLE
+from taskq.client.sweep import CLEARABLE
 from taskq.connection import run
-from taskq.state import State
+from taskq.state import State, valid
 
 
 @click.group(
@@ -44,13 +44,14 @@ def job() -> None:
 @server_options
 def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json_: bool) -> None:
     """Jobs, newest first by entry into their state; available ones in the order in which they will be claimed."""
-    if state is not None and state not in State.__members__.values():
+    if state is not None and not valid(state):
         from taskq.errors import did_you_mean
 
         raise WrongUsage(f"there is no state {state!r}{did_you_mean(state, State)}: one of {', '.join(State)}")
+    only = None if state is None else State(state)
     place = app()
     with checked_values():
-        page = place.inspector.jobs(state=state, queue=queue, limit=limit, offset=offset)
+        page = place.inspector.jobs(state=only, queue=queue, limit=limit, offset=offset)
     if json_:
         output.document(page)
         return

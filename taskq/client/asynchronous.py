@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from taskq import commands, keys
-from taskq.client import batch, operations
+from taskq.client import batch, operations, sweep
 from taskq.client.ending import ended, still_waits, until
 from taskq.commands import Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
-from taskq.settings import Settings, resolve
+from taskq.settings import Settings, checked_name, resolve
 from taskq.units import Duration
 
 
@@ -129,23 +129,44 @@ class AsyncClient:
         """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
         return await self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
 
-    # --- queues
+    # --- queues: each raises QueueNotFound for one in which nothing was ever enqueued
 
     async def pause(self, queue: str) -> bool:
         """Stops handing out the queue's jobs; whether that changed anything."""
-        return await run_async(self.server, commands.pause(operations.queue_keys(self._namespace, queue)))
+        return await run_async(self.server, commands.pause(await self._there(queue)))
 
     async def resume(self, queue: str) -> bool:
         """Hands them out again; whether that changed anything."""
-        return await run_async(self.server, commands.resume(operations.queue_keys(self._namespace, queue)))
+        return await run_async(self.server, commands.resume(await self._there(queue)))
 
     async def purge(self, queue: str, *, states: Sequence[str] = commands.WAITING) -> int:
-        """Cancels all waiting jobs of these states; how many. See `commands.purge`."""
-        return await self._steps(operations.purge(self._namespace, queue, states))
+        """Cancels the jobs that wait in these states; how many. What is added meanwhile may stay."""
+        jobs = sweep.purge(self._namespace, queue, states)
+        await self._there(queue)
+        return await self._drive(jobs)
 
-    async def clear(self, queue: str, *, states: Sequence[str] = operations.CLEARED, older_than: Duration = 0) -> int:
-        """Deletes ended jobs of these states for good, by default the failed and the cancelled; how many."""
-        return await self._steps(operations.clear(self._namespace, queue, states, older_than))
+    async def clear(
+        self,
+        queue: str,
+        *,
+        states: Sequence[str] = sweep.CLEARED,
+        older_than: Duration = 0,
+        limit: int | None = None,
+    ) -> int:
+        """Deletes ended jobs of these states for good, by default the failed and the cancelled; how many.
+
+        With `limit` at most so many: state after state as given, the longest ended of each first.
+        """
+        jobs = sweep.clear(self._namespace, queue, states, older_than, limit)
+        await self._there(queue)
+        return await self._drive(jobs)
+
+    async def _there(self, queue: str) -> QueueKeys:
+        """The keys of a queue that exists: a mistyped name must not look like success."""
+        q = keys.queue(self._namespace, checked_name(queue, name="queue"))
+        if queue not in self._known:
+            await run_async(self.server, commands.expect_queue(keys.cluster(self._namespace), queue))
+        return q
 
     # --- the rest
 
@@ -164,9 +185,12 @@ class AsyncClient:
     async def _all(self, operation: operations.Operation[operations.T]) -> operations.T:
         return operation.fold(await run_many_async(self.server, operation.commands))
 
-    async def _steps(self, command: Command[tuple[int, bool]]) -> int:
-        done, more = 0, True
-        while more:
-            count, more = await run_async(self.server, command)
-            done += count
-        return done
+    async def _drive(self, jobs: sweep.Sweep) -> int:
+        command = next(jobs)
+        while True:
+            answer = await run_async(self.server, command)
+            try:
+                command = jobs.send(answer)
+            except StopIteration as end:
+                count: int = end.value
+                return count

@@ -17,14 +17,10 @@ from taskq.keys import QueueKeys
 from taskq.record import JobRecord
 from taskq.settings import checked_name
 from taskq.state import State
-from taskq.units import Duration, duration_ms
 
 T = TypeVar("T")
 
 MISSING = "missing"
-CLEARABLE = (State.FAILED, State.CANCELLED, State.COMPLETED)
-CLEARED = (State.FAILED, State.CANCELLED)
-"""What `clear` deletes unless it is told otherwise: completed jobs leave by retention soon enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +41,6 @@ def keys_of(namespace: str, id: str) -> QueueKeys:
         return keys.queue(namespace, checked_name(keys.queue_of(id), name="queue"))
     except ValueError:
         raise JobNotFound(f"there is no job {id!r}: a full id is <queue>:<id>") from None
-
-
-def queue_keys(namespace: str, queue: str) -> QueueKeys:
-    """The keys of a queue by its name; ValueError if it can be none's."""
-    return keys.queue(namespace, checked_name(queue, name="queue"))
 
 
 def _spread(
@@ -167,29 +158,3 @@ def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operatio
         return commands.retry(q, some, partial=partial)
 
     return _spread(namespace, ids, build, missing=MISSING, partial=partial)
-
-
-# --- queues -------------------------------------------------------------------
-
-
-def purge(namespace: str, queue: str, states: Sequence[str]) -> Command[tuple[int, bool]]:
-    """One step: how many were cancelled, and whether there may be more."""
-    wrong = [state for state in states if state not in commands.WAITING]
-    if wrong:
-        raise ValueError(f"states={wrong[0]!r} can't be purged: only {', '.join(commands.WAITING)} jobs wait")
-    command = commands.purge(queue_keys(namespace, queue), states=states, limit=commands.BATCH_MAX)
-    return command.then(lambda step: (step.cancelled, step.looked >= commands.BATCH_MAX))
-
-
-def clear(namespace: str, queue: str, states: Sequence[str], older_than: Duration) -> Command[tuple[int, bool]]:
-    """One step: how many were deleted, and whether there may be more."""
-    wrong = [state for state in states if state not in CLEARABLE]
-    if wrong:
-        raise ValueError(f"states={wrong[0]!r} can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
-    command = commands.clear(
-        queue_keys(namespace, queue),
-        states=states,
-        older_than_ms=duration_ms(older_than, name="older_than"),
-        limit=commands.BATCH_MAX,
-    )
-    return command.then(lambda count: (count, count >= commands.BATCH_MAX))

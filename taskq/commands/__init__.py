@@ -4,10 +4,20 @@ from taskq.commands.claim import Claim, Claimed, claim
 from taskq.commands.command import Arg, Command
 from taskq.commands.enqueue import BATCH_MAX, NewJob, enqueue
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
-from taskq.commands.look import Counts, Fields, Page, counts, fetch, peek, wait
+from taskq.commands.look import Counts, Fields, Page, backlog, counts, fetch, peek, wait
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
-from taskq.commands.registry import KnownTask, beat, declare, depart, nodes, queues, register_queue, task_info
+from taskq.commands.registry import (
+    KnownTask,
+    beat,
+    declare,
+    depart,
+    expect_queue,
+    nodes,
+    queues,
+    register_queue,
+    task_info,
+)
 
 __all__ = [
     "BATCH_MAX",
@@ -29,6 +39,7 @@ __all__ = [
     "Reaped",
     "Release",
     "Snoozed",
+    "backlog",
     "beat",
     "bury",
     "cancel",
@@ -39,6 +50,7 @@ __all__ = [
     "declare",
     "depart",
     "enqueue",
+    "expect_queue",
     "expire",
     "fail",
     "fetch",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Command, build, pairs, text
 from taskq.keys import QueueKeys
+
+_LANES_COUNTED = 1000
 
 #: A record as stored: field → value.
 Fields = dict[bytes, bytes]
@@ -41,6 +44,16 @@ def counts(q: QueueKeys, *, now: int | None = None) -> Command[Counts]:
         return Counts(**{name: found[name] for name in Counts._fields[:-1]}, paused=found["paused"] > 0)
 
     return build("counts", q, read, {"now": now})
+
+
+def backlog(q: QueueKeys) -> Command[dict[str, float]]:
+    """How many jobs are in each state; infinity for the available ones if there are more lanes than are counted."""
+
+    def read(reply: Any) -> dict[str, float]:
+        found = {text(name): float(number) for name, number in zip(reply[::2], reply[1::2], strict=True)}
+        return found if found["lanes"] < _LANES_COUNTED else {**found, "available": math.inf}
+
+    return build("counts", q, read, {"now": None})
 
 
 def peek(q: QueueKeys, state: str, *, offset: int = 0, limit: int = 50, now: int | None = None) -> Command[Page]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from taskq.commands.command import Arg, Command, build, pairs, text, texts
+from taskq.errors import QueueNotFound, did_you_mean
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.settings import checked_name
 
@@ -47,6 +48,21 @@ def register_queue(c: ClusterKeys, queue: str) -> Command[bool]:
 def queues(c: ClusterKeys) -> Command[list[str]]:
     """Every queue of the namespace, by name."""
     return build("queues", c, lambda reply: sorted(texts(reply)), {"now": None})
+
+
+def expect_queue(c: ClusterKeys, queue: str) -> Command[None]:
+    """Whether there is such a queue, because a mistyped name must not look like an empty one.
+
+    Raises (when read):
+        QueueNotFound: nothing was ever enqueued in it, and no node serves it; the nearest name is told.
+    """
+
+    def read(names: list[str]) -> None:
+        if queue not in names:
+            hint = did_you_mean(queue, names)
+            raise QueueNotFound(f"there is no queue {queue!r}{hint}: nothing was ever enqueued in it")
+
+    return queues(c).then(read)
 
 
 def beat(

@@ -44,9 +44,9 @@ def _drain(url: str, task: str, jobs: int) -> tuple[float, float]:
     app = TaskQ(url, namespace="bench")
     with redis.Redis.from_url(url) as client:
         client.flushall()
-        app.queue("default").pause()
         call = app.by_name(f"tests.bench.app.{task}", queue="default").call
         app.enqueue_many([call() for _ in range(jobs)])
+        app.queue("default").pause()
         with node(url):
             until(lambda: client.zcard("bench:{_}:nodes") > 0)
             time.sleep(0.5)  # past the start of the interpreter: what is measured is the drain

@@ -60,10 +60,19 @@ def test_a_list_can_be_of_one_state_or_one_queue(taskq, add, finish, app):
     assert [each["id"] for each in listed(taskq, "--state", "failed")["data"]] == [failed]
     assert listed(taskq, "--state", "available")["total"] == 3
     assert listed(taskq, "--queue", "email")["total"] == 1
-    assert listed(taskq, "--queue", "nothing-here")["total"] == 0
     assert listed(taskq, "--state", "completed", "--queue", "email") == {
         "data": [], "total": 0, "limit": 50, "offset": 0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--state", "failed"]])
+def test_a_list_of_a_queue_that_never_was_is_one_line(taskq, app, more):
+    app.by_name("x.y", queue="email").enqueue()
+    result = taskq("job", "list", "-q", "emial", *more)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "taskq: there is no queue 'emial' (did you mean 'email'?): nothing was ever enqueued in it\n"
+    )
 
 
 def test_the_table_says_what_comes_next(taskq, add):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskq import InvalidTransition, JobNotFound, keys
+from taskq import InvalidTransition, JobNotFound, QueueNotFound, commands, keys
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_retry_runs_a_job_again_as_if_new(task, hand):
     assert (job.state, job.attempt) == ("available", 0)
     shown = job.to_dict()
     assert (shown["attempt"], shown["errors"], shown["reason"], shown["finished_at"]) == (0, [], None, None)
-    with pytest.raises(InvalidTransition, match="it can't be made available"):
+    with pytest.raises(InvalidTransition, match="is available already"):
         job.retry()
     with pytest.raises(JobNotFound):
         task.job("default:nothing").retry()
@@ -110,6 +110,55 @@ async def test_the_async_queue_does_the_same(on_loop):
     assert [await queue.apause(), await queue.aresume()] == [True, True]
     assert (await queue.ajobs("available", limit=2))["total"] == 300
     assert [await queue.apurge(), await queue.aclear()] == [300, 300]
+
+
+async def test_a_queue_that_never_was_is_a_slip(on_loop):
+    app = on_loop
+    app.by_name("x", queue="email").enqueue()
+    queue = app.queue("emial")
+    for ask in (queue.pause, queue.resume, queue.purge, queue.clear, queue.counts, queue.jobs):
+        with pytest.raises(QueueNotFound, match=r"no queue 'emial' \(did you mean 'email'\?\): nothing was ever"):
+            ask()
+        with pytest.raises(QueueNotFound):
+            await getattr(queue, f"a{ask.__name__}")()
+    assert [row["queue"] for row in app.inspector.queues()] == ["email"]
+
+
+def test_an_empty_queue_is_one_nevertheless(app):
+    app.by_name("x", queue="email").enqueue().cancel()
+    assert app.queue("email").clear() == 1
+    assert not any(app.queue("email").counts())
+    assert app.queue("email").jobs()["total"] == 0
+
+
+def test_a_queue_that_a_node_serves_is_there_before_its_first_job(app, run, namespace):
+    run(commands.register_queue(keys.cluster(namespace), "email"))
+    assert app.queue("email").pause()
+    assert app.queue("email").counts().paused
+
+
+def test_clear_with_a_limit_takes_the_longest_ended_of_each_state(app, task, hand):
+    jobs = app.enqueue_many(task.call() for _ in range(300))
+    for job in hand.claim():
+        hand.fail(job)
+    app.client.cancel_many([job.id for job in jobs[250:]])
+    assert app.queue("default").clear(states=["failed", "cancelled"], limit=260) == 260
+    counts = app.queue("default").counts()
+    assert (counts.failed, counts.cancelled) == (0, 40)
+    assert app.queue("default").clear(limit=7) == 7
+    assert app.queue("default").clear(limit=999) == 33
+
+
+def test_nodes_are_listed_with_what_they_know(app, run, namespace):
+    fields = {"queues": '["email"]', "tasks": '["mail.send", 7]', "pid": 5, "workers": "many"}
+    run(commands.beat(keys.cluster(namespace), node="h-1-a", ttl_ms=9000, fields=fields))
+    run(commands.beat(keys.cluster(namespace), node="h-2-b", ttl_ms=9000, fields={"tasks": "{"}))
+    first, second = app.inspector.nodes()
+    assert (first["id"], first["queues"], first["tasks"], first["pid"], first["workers"]) == (
+        "h-1-a", ["email"], ["mail.send"], 5, "many",
+    )  # fmt: skip
+    assert first["last_seen"].endswith("Z")
+    assert (second["queues"], second["tasks"]) == ([], [])
 
 
 def test_a_queue_needs_a_name_that_can_be_one(app):

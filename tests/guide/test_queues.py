@@ -25,6 +25,7 @@ queue = app.queue("guide-slow")
 
 @pytest.fixture(autouse=True)
 def _empty_at_first():
+    wait_until(lambda: "guide-slow" in [row["queue"] for row in app.inspector.queues()], what="the node's word for it")
     queue.resume()
     queue.purge()
     queue.clear(states=["completed", "failed", "cancelled"])

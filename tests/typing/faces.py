@@ -29,6 +29,8 @@ async def queues() -> None:
     assert_type(await queue.apurge(states=["scheduled"]), int)
     assert_type(queue.counts().running, int)
     assert_type((await queue.acounts()).paused, bool)
+    queue.jobs("failed")
+    queue.jobs(State.FAILED)
 
 
 @app.task

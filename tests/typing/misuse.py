@@ -35,6 +35,10 @@ def wrong_options() -> None:
     TaskQ(lease=object())  # type: ignore[arg-type]
 
 
+def wrong_states() -> None:
+    app.queue("email").jobs("faild")  # type: ignore[arg-type]
+
+
 async def not_awaited() -> None:
     number: int = send.aenqueue("a@b.c")  # type: ignore[assignment]
     assert number

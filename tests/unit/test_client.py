@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from taskq.app import TaskQ
 from taskq.calls import uuid7
-from taskq.client import AsyncClient, Client, batch, operations
+from taskq.client import AsyncClient, Client, batch, operations, sweep
 from taskq.commands import NewJob
 from taskq.errors import InvalidTransition, JobNotFound, ServerFull, TaskQError, Unavailable
 from taskq.handle import Job
@@ -92,11 +93,48 @@ def test_one_cancel_tells_unknown_from_running():
 
 def test_only_what_waits_is_purged_and_only_what_ended_is_cleared():
     with pytest.raises(ValueError, match="'running' can't be purged"):
-        operations.purge("ns", "q", ["available", "running"])
+        sweep.purge("ns", "q", ["available", "running"])
     with pytest.raises(ValueError, match="'available' can't be cleared"):
-        operations.clear("ns", "q", ["available"], 0)
+        sweep.clear("ns", "q", ["available"])
+    with pytest.raises(ValueError, match="limit=0"):
+        sweep.clear("ns", "q", ["failed"], limit=0)
     with pytest.raises(ValueError, match="queue='Q'"):
-        operations.purge("ns", "Q", ["available"])
+        sweep.purge("ns", "Q", ["available"])
+
+
+def swept(jobs, there, answer):
+    """Drives a sweep: the states and sizes of its steps, and what it says at the end."""
+    command, steps, reply = next(jobs), [], there
+    while True:
+        try:
+            command = jobs.send(reply)
+        except StopIteration as end:
+            return steps, end.value
+        state, size = command.args[-1], command.args[command.script.args.index("limit")]
+        steps.append((state, size))
+        reply = answer(state, size)
+
+
+def test_a_sweep_ends_though_others_add_faster_than_it_takes():
+    there = {"available": 600, "scheduled": 3, "retryable": 0, "pending": 0}
+    steps, count = swept(sweep.purge("ns", "q", ["available", "scheduled", "pending"]), there, lambda _, n: (n, n))
+    assert steps == [("available", 250)] * 3 + [("scheduled", 250)]
+    assert count == 1000
+
+
+def test_a_sweep_of_more_lanes_than_are_counted_goes_on_until_nothing_is_left():
+    left = iter([(250, 250), (250, 250), (17, 17)])
+    steps, count = swept(sweep.purge("ns", "q", ["available"]), {"available": math.inf}, lambda *_: next(left))
+    assert (len(steps), count) == (3, 517)
+
+
+def test_a_sweep_with_a_limit_takes_no_more():
+    there = {"failed": 300, "cancelled": 900}
+    steps, count = swept(sweep.clear("ns", "q", ["failed", "cancelled"], limit=400), there, lambda _, n: (n, n))
+    assert steps == [("failed", 250), ("failed", 150)]
+    assert count == 400
+    steps, count = swept(sweep.clear("ns", "q", ["failed", "cancelled"], limit=400), there, lambda s, n: (min(n, 9), 9))
+    assert (steps, count) == ([("failed", 250), ("cancelled", 250)], 18)
 
 
 # --- batches
