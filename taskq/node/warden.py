@@ -1,4 +1,5 @@
-"""Kills the workers that must not go on: one whose job has passed its hard timeout, one whose loop is wedged.
+"""Kills the workers that must not go on: one whose job has passed its hard timeout, or the time that a cancel by force
+set (it is then cancelled, and no timeout is told of it), and one whose loop is wedged.
 
 A loop that stands still is either held by user code (a blocking call in a coroutine, C code that keeps the GIL) or
 wedged. What tells them apart is what could hold it:
@@ -53,11 +54,13 @@ class Warden:
         self._still = {child.worker: self._still.get(child.worker) or _Stillness(now) for child in living}
         for child in living:
             held = child.held()
-            culprits = overdue(held, now)
-            if culprits:
-                ids = sorted(id for id, _ in culprits)
-                log.warning("hard timeout: the worker is replaced", worker=child.worker, job_ids=ids)
-                child.kill("hard timeout", culprits)
+            late = overdue(held, now)
+            if late:
+                forced = {(id, epoch) for word, id, epoch in child.told if word == "force"}
+                why = "hard timeout" if late - forced else "cancelled by force"
+                ids = sorted(id for id, _ in late)
+                log.warning("the worker is replaced", why=why, worker=child.worker, job_ids=ids)
+                child.kill(why, late - forced)
             else:
                 self._watch_loop(child, held, now)
         return EVERY_S

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taskq import keys
+from taskq import commands, keys
 from taskq.errors import ServerUnsupported, TaskQError
 from taskq.node import burial
 from taskq.node.burial import Undertaker, plan, verb_for
@@ -119,14 +119,24 @@ async def test_a_callable_or_damaged_backoff_waits_the_default(ground, undertake
 
 
 async def test_a_cancel_request_wins_over_the_death(ground, undertaker):
-    from taskq import commands
-
     child = ground.child()
     (id,) = await ground.enqueue(1)
     await ground.claim(child, 1)
     await ground.do(commands.cancel(ground.q, [id]))
     await undertaker.bury(Dead(child))
     assert await ground.states([id]) == {"cancelled"}
+
+
+async def test_one_cancelled_by_force_is_cancelled_and_no_error_is_made_up(ground, undertaker):
+    child = ground.child()
+    forced, neighbour = await ground.enqueue(2)
+    await ground.claim(child, 2)
+    await ground.do(commands.cancel(ground.q, [forced], force=True))
+    await undertaker.bury(Dead(child, "cancelled by force"))
+    fields = await ground.fields(forced)
+    assert (fields[b"state"], fields[b"reason"]) == (b"cancelled", b"cancelled while running")
+    assert b"error:1" not in fields
+    assert await ground.states([neighbour]) == {"available"}
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ class Dummy:
         self.worker, self.ready, self.pid = worker, True, 0
         self.table = Table.create(8)
         self.killed = []
+        self.told = set()
 
     def held(self):
         return self.table.read()
@@ -91,6 +92,17 @@ def test_a_hard_timeout_kills_and_names_the_culprit(child, clock):
     assert child.killed == []
     look(warden, clock, 1, child.table.beat)
     assert child.killed == [("hard timeout", {("q:slow", 7)})]
+
+
+def test_a_job_that_is_cancelled_by_force_has_had_no_timeout(child, clock):
+    run(child.table, 7, "q:forced", clock.now)
+    child.told.add(("force", "q:forced", 7))
+    warden = Warden(lambda: [child], wedged_ms=600_000)
+    look(warden, clock, 1, child.table.beat)
+    assert child.killed == [("cancelled by force", frozenset())]
+    run(child.table, 8, "q:slow", clock.now)
+    look(warden, clock, 1, child.table.beat)
+    assert child.killed[1:] == [("hard timeout", {("q:slow", 8)})]
 
 
 def test_an_idle_worker_whose_loop_stands_still_is_killed_after_ten_minutes(child, clock):
