@@ -7,6 +7,7 @@ configured already. Logs go to stderr. structlog is imported at the first line.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -63,6 +64,11 @@ class Logger:
         self._say("exception", event, fields)
 
     def _say(self, method: str, event: str, fields: dict[str, object]) -> None:
+        # A line decides nothing: a handler of the user's may raise, stderr may be closed, the disk full.
+        with contextlib.suppress(Exception, SystemExit):
+            self._pass_on(method, event, fields)
+
+    def _pass_on(self, method: str, event: str, fields: dict[str, object]) -> None:
         import structlog
 
         if structlog.is_configured():  # by `setup`, by the user, or by a test that captures
@@ -137,6 +143,11 @@ class JobFilter(logging.Filter):
 
 class _Handler(logging.StreamHandler[TextIO]):
     """Ours, so that a second `setup` knows it from the user's."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        """Say so on stderr, if there is one: logging itself fails where it was closed, and with it whoever logs."""
+        with contextlib.suppress(Exception):
+            super().handleError(record)
 
 
 def _configure_structlog() -> None:

@@ -7,6 +7,7 @@ code started beside its job. For a worker that is one job's fault and no reason 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -32,11 +33,18 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     """Run `main` on a new loop to its end, whatever other code on the loop raises. Gives what it returned."""
     loop = new_loop()
     asyncio.set_event_loop(loop)
+    loop.set_exception_handler(_unheard)
     task = loop.create_task(main, name="taskq worker")
     _turn(loop, task)
     _turn(loop, loop.create_task(_tidy(), name="tidy"))
     loop.close()
     return task.result()
+
+
+def _unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """As asyncio does, but a handler of the log that fails must not end the loop: in asyncio it does."""
+    with contextlib.suppress(Exception, SystemExit):
+        loop.default_exception_handler(context)
 
 
 def _turn(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:

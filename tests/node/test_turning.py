@@ -1,6 +1,7 @@
 """The worker's loop turns on, whatever code beside the jobs raises."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -45,3 +46,17 @@ def test_an_error_of_our_own_comes_out():
 
     with pytest.raises(LookupError):
         turning.run(main())
+
+
+def test_a_log_that_fails_does_not_end_the_loop(monkeypatch):
+    def broken(*_args, **_named):
+        raise ValueError("I/O operation on closed file")
+
+    monkeypatch.setattr(logging.getLogger("asyncio"), "error", broken)
+
+    async def main():
+        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        await asyncio.sleep(0.02)
+        return 7
+
+    assert turning.run(main()) == 7

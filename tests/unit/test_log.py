@@ -272,3 +272,38 @@ def test_importing_it_is_cheap() -> None:
     code = f"import sys, {log.__name__}; print('structlog' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# --- a line decides nothing ---------------------------------------------------
+
+
+class Failing(logging.Handler):
+    def __init__(self, error: type[BaseException]) -> None:
+        super().__init__()
+        self.error = error
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise self.error("the log's server is away")
+
+
+@pytest.mark.parametrize("error", [ConnectionError, SystemExit])
+@pytest.mark.parametrize("configured", [False, True])
+def test_a_handler_that_raises_is_not_heard(error: type[BaseException], configured: bool) -> None:
+    root = untouched()
+    if configured:
+        setup("info", "json", stream=io.StringIO())
+    root.addHandler(Failing(error))
+    get_logger("taskq.x").warning("something", n=1)
+    try:
+        failing("no")
+    except OSError:
+        get_logger("taskq.x").exception("something")
+
+
+def test_a_stream_that_was_closed_fails_nobody_who_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    ours(stream=stream)
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    get_logger("taskq.x").warning("ours")
+    logging.getLogger("users.own").warning("theirs")
