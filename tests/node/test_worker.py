@@ -9,7 +9,7 @@ import pytest
 from taskq import Backoff, Discard, Retry, Snooze, TaskQ, commands, current
 from taskq.codec import encode_value
 from taskq.errors import JobCancelled, JobFailed, JobTimeout
-from taskq.node.channel import Drain, Drained, Ready, Recycle, Start, Stop, Verdict
+from taskq.node.channel import Drain, Drained, Ready, Recycle, Refused, Start, Stop, Verdict
 from taskq.node.load import greeting
 from taskq.node.table import Table
 from taskq.node.worker import Worker
@@ -136,13 +136,18 @@ async def test_what_waited_before_the_worker_came_is_run(app, play):
     assert [await job.aresult("5s") for job in jobs] == [n * n for n in range(300)]
 
 
-async def test_a_job_enqueued_to_an_idle_worker_starts_at_once(app, play):
+def calls(raw):
+    """The last call of each connection that workers have."""
+    return [client["cmd"] for client in raw.client_list() if client["name"] == "taskq:worker"]
+
+
+async def test_a_job_enqueued_to_an_idle_worker_starts_at_once(app, play, raw):
     @app.task(name="now")
     async def now():
         return time.monotonic()
 
     await play()
-    await asyncio.sleep(0.2)
+    await await_until(lambda: "bzpopmin" in calls(raw))  # it is idle
     before = time.monotonic()
     began = await (await now.aenqueue()).aresult("5s")
     assert began - before < 0.5
@@ -314,6 +319,22 @@ async def test_a_late_finish_changes_nothing(app, play, run, gate):
     gate.set()
     await await_until(lambda: not worker.table.read())
     assert await job.aresult("5s") == "first"
+
+
+async def test_the_node_is_told_of_a_finish_that_redis_refuses(app, play, monkeypatch):
+    @app.task(name="ends")
+    async def ends():
+        pass
+
+    async def refuse(_commands):
+        raise ValueError("damaged")
+
+    monkeypatch.setattr("taskq.node.committer.again_s", lambda _failures: 0.001)
+    worker = await play()
+    worker.worker.committer._send = refuse
+    job = await ends.aenqueue()
+    await await_until(lambda: Refused(job.id) in worker.node.said)
+    await await_until(lambda: not worker.table.read())  # the lease is left to end
 
 
 # --- leaving
