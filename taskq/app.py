@@ -16,6 +16,7 @@ from taskq.calls import Shape
 from taskq.client import AsyncClient, Client
 from taskq.codec import Types
 from taskq.handle import Job
+from taskq.hearsay import Hearsay
 from taskq.importing import load_attribute, load_modules, origin, task_name, where, why_unimportable
 from taskq.inspector import Inspector
 from taskq.many import Interrupted, checked_calls, enqueue_failed, seal
@@ -77,7 +78,7 @@ class TaskQ:
         self.types = Types()
         self.tasks: dict[str, Task[..., Any]] = {}
         self.middleware: list[Any] = []
-        self.served_from: dict[str, str] = {}  # by_name: task → queue, as the nodes last said
+        self.hearsay = Hearsay()
         self.defaults = Options()
         self._arguments: dict[str, Any] = {}
         self._flags: dict[str, Any] = {}
@@ -234,16 +235,19 @@ class TaskQ:
     def by_name(self, name: str, *, queue: str | None = None) -> Task[..., Any]:
         """A task by its name alone, without its code: `app.by_name("mail.send", queue="email").enqueue("a@b.c")`.
 
+        At its first job the nodes are asked what they know of it: its options (max_attempts, priority ...) hold for
+        jobs made by name too.
+
         Args:
             name: as the workers know it.
-            queue: where to enqueue. Without it the nodes are asked, at the first job, from which queue they serve
-                it; if none of them knows it, its jobs go to the default queue.
+            queue: where to enqueue; without it, the queue from which the nodes serve it. If none of them knows it, its
+                jobs go to the default queue, and a warning is logged.
 
         Raises:
             ValueError: this can be no task's or queue's name.
         """
         checked_task_name(name)
-        return Task(self, name, None, declared=Options(queue=queue), asks_where=queue is None)
+        return Task(self, name, None, declared=Options(queue=queue), by_name=True)
 
     # --- jobs and queues
 

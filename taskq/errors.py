@@ -242,7 +242,13 @@ def default_message(kind: type[BaseException]) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` (did you mean 'queue'?)` if a known name is near, else the empty string."""
+    near = nearest(name, known)
+    return "" if near is None else f" (did you mean {near!r}?)"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like this one; None if none does."""
     import difflib  # only when somebody has mistyped: producers start faster without it
 
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.6)
-    return f" (did you mean {str(near[0])!r}?)" if near else ""
+    return str(near[0]) if near else None

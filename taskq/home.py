@@ -6,6 +6,7 @@ from typing import Protocol
 
 from taskq.client import AsyncClient, Client
 from taskq.codec import Types
+from taskq.hearsay import Hearsay
 from taskq.inspector import Inspector
 from taskq.options import Options
 from taskq.settings import Settings
@@ -39,8 +40,8 @@ class Home(Protocol):
         """Options of every task that doesn't say otherwise."""
 
     @property
-    def served_from(self) -> dict[str, str]:
-        """Task → queue, for tasks known by name alone, as the nodes last said."""
+    def hearsay(self) -> Hearsay:
+        """What the nodes have said of tasks that are known by name alone."""
 
     def freeze(self) -> None:
         """First use: from now on the settings stay as they are."""

@@ -15,6 +15,7 @@ from taskq.calls import Plan, Shape
 from taskq.commands import NewJob
 from taskq.errors import UnknownTask, did_you_mean
 from taskq.handle import Job
+from taskq.hearsay import doubt
 from taskq.home import Home
 from taskq.options import DEFAULT_QUEUE, Options, Vocabulary, merge, stored_fields
 from taskq.retry import DEFAULT_BACKOFF, Backoff
@@ -66,7 +67,7 @@ class Task(Generic[P, C_co]):
         declared: Options,
         shape: Shape | None = None,
         refusal: str | None = None,
-        asks_where: bool = False,
+        by_name: bool = False,
     ) -> None:
         if fn is not None:
             functools.update_wrapper(self, fn)
@@ -79,7 +80,7 @@ class Task(Generic[P, C_co]):
         self._shape = shape
         self._refusal = refusal
         self._plan: Plan | None = None
-        self._asks_where = asks_where
+        self._by_name = by_name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
         """Run the function here and now; no job is made."""
@@ -104,8 +105,12 @@ class Task(Generic[P, C_co]):
 
     @property
     def options(self) -> Options:
-        """The app's defaults, the task's own options and those of `using`, laid over one another."""
-        return merge(self._home.defaults, self._declared, self._using)
+        """The app's defaults, the task's own options and those of `using`, laid over one another.
+
+        Of a task known by name alone, the task's own are those that its nodes have told: none before its first job.
+        """
+        told = self._home.hearsay.options(self.name) if self._by_name else _NOTHING
+        return merge(self._home.defaults, told, self._declared, self._using)
 
     @property
     def queue(self) -> str:
@@ -140,7 +145,6 @@ class Task(Generic[P, C_co]):
         other._using = said if self._using is _NOTHING else merge(self._using, said)
         other._plan = None
         stored_fields(other.options, other._using)  # what can't be stored is refused here, where it is said
-        other._asks_where = self._asks_where and other._using.queue is None
         return other
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -202,29 +206,37 @@ class Task(Generic[P, C_co]):
     # --- the plan of its jobs
 
     def plan(self) -> Plan:
-        """What its jobs have in common, made at the first; asks the nodes where they serve it if nobody has said."""
-        asks = self._asks_where and self.name not in self._home.served_from
-        return self._plan or self._make_plan(self._home.client.task_info(self.name) if asks else None)
+        """What its jobs have in common, made at the first; if only the name is known, the nodes are asked for it."""
+        if self._plan is None and self._asks():
+            info = self._home.client.task_info(self.name)
+            if self._home.hearsay.take(self.name, info) and self._asks_where:
+                doubt(self.name, self.queue, self._home.inspector.nodes())
+        return self._plan or self._make_plan()
 
     async def aplan(self) -> Plan:
         """As `plan`, awaited."""
-        asks = self._asks_where and self.name not in self._home.served_from
-        return self._plan or self._make_plan(await self._home.aclient.task_info(self.name) if asks else None)
+        if self._plan is None and self._asks():
+            info = await self._home.aclient.task_info(self.name)
+            if self._home.hearsay.take(self.name, info) and self._asks_where:
+                doubt(self.name, self.queue, await self._home.inspector.anodes())
+        return self._plan or self._make_plan()
 
-    def _make_plan(self, info: Mapping[str, str] | None) -> Plan:
+    @property
+    def _asks_where(self) -> bool:
+        return self._by_name and (self._using.queue or self._declared.queue) is None
+
+    def _asks(self) -> bool:
+        return self._by_name and self._home.hearsay.is_due(self.name, urgent=self._asks_where)
+
+    def _make_plan(self) -> Plan:
         if self._refusal is not None:
             raise UnknownTask(f"task {self.name} can't be enqueued: {self._refusal}")
         home = self._home
         home.freeze()
-        if info and "queue" in info:
-            home.served_from[self.name] = info["queue"]
-        options = self.options
-        if self._asks_where and self.name in home.served_from:
-            options = merge(options, Options(queue=home.served_from[self.name]))
         said = self._using if self.executor else merge(self._declared, self._using)
-        plan = Plan(home.settings.namespace, self.name, self.executor, options, said)
-        if not self._asks_where or self.name in home.served_from:
-            self._plan = plan  # else nobody serves it yet: ask again at the next job
+        plan = Plan(home.settings.namespace, self.name, self.executor, self.options, said)
+        if not self._by_name or home.hearsay.knows(self.name):
+            self._plan = plan  # else nobody serves it yet: ask again
         return plan
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from taskq import Backoff, JobAlreadyExists, Options, TaskQ, keys
+from taskq import Backoff, JobAlreadyExists, Options, TaskQ, commands, keys
 
 OTHER = TaskQ()
 
@@ -136,8 +137,6 @@ def test_a_name_alone_goes_where_it_is_told(app):
 
 
 def test_a_name_alone_goes_where_nodes_serve_it(app, run, namespace):
-    from taskq import commands
-
     cluster = keys.cluster(namespace)
     assert app.by_name("mail.send").enqueue("a").queue == "default", "nobody knows it yet"
     beat = commands.beat(cluster, node="n", ttl_ms=30_000, fields={"pid": 1}, tasks=[("mail.send", "email", "async")])
@@ -150,8 +149,6 @@ def test_a_name_alone_goes_where_nodes_serve_it(app, run, namespace):
 
 
 def test_the_nodes_word_beats_the_apps_default_queue(app, run, namespace):
-    from taskq import commands
-
     app.configure(defaults=Options(queue="low"))
     assert app.by_name("mail.send").enqueue("a").queue == "low"
     run(
@@ -160,6 +157,64 @@ def test_the_nodes_word_beats_the_apps_default_queue(app, run, namespace):
         )
     )
     assert app.by_name("mail.send").enqueue("a").queue == "email"
+
+
+def knows(run, namespace, *tasks, node="n"):
+    fields = {"tasks": json.dumps([task for task, *_ in tasks])}
+    run(commands.beat(keys.cluster(namespace), node=node, ttl_ms=30_000, fields=fields, tasks=tasks))
+
+
+ONCE = json.dumps({"max_attempts": 1, "priority": 7, "tags": ["x"], "keep": "1h", "later": "?"})
+
+
+@pytest.mark.parametrize("queue", [None, "elsewhere"])
+async def test_a_name_alone_brings_the_tasks_own_options(on_loop, run, namespace, queue):
+    knows(run, namespace, ("mail.send", "email", "async", ONCE))
+    task = on_loop.by_name("mail.send", queue=queue)
+    for job in (task.enqueue("a"), await on_loop.by_name("mail.send", queue=queue).aenqueue("a")):
+        record = job.refresh().record
+        assert record.queue == (queue or "email")
+        assert (record.max_attempts, record.priority, record.tags, record.keep_ms) == (1, 7, ("x",), 3_600_000)
+    record = task.using(max_attempts=9).enqueue("a").refresh().record
+    assert (record.max_attempts, record.priority) == (9, 7)
+
+
+def test_the_nodes_are_asked_once_a_task_and_of_unknown_ones_now_and_then(app, run, namespace, monkeypatch):
+    asked = []
+    ask = app.client.task_info
+    monkeypatch.setattr(app.client, "task_info", lambda task: asked.append(task) or ask(task))
+    for _ in range(3):
+        app.by_name("mail.read", queue="email").enqueue("a")
+    assert asked == ["mail.read"]
+    knows(run, namespace, ("mail.send", "email", "async", ONCE))
+    for _ in range(3):
+        app.by_name("mail.send", queue="email").enqueue("a")
+    app.by_name("mail.send").using(delay=1).enqueue("a")
+    assert asked == ["mail.read", "mail.send"]
+
+
+@pytest.mark.parametrize("options", ["{", "[]", '"x"', "[" * 9999])
+def test_options_that_cant_be_read_are_none(app, run, namespace, options):
+    knows(run, namespace, ("mail.send", "email", "async", options))
+    assert app.by_name("mail.send").enqueue("a").refresh().record.max_attempts == 3
+
+
+def test_a_task_that_nobody_knows_is_said_once_with_the_nearest(app, run, namespace, caplog):
+    knows(run, namespace, ("shop.mail.send", "email", "async"))
+    assert app.by_name("mail.send").enqueue("a").queue == "default"
+    app.by_name("mail.send").enqueue("a")
+    app.by_name("else.where", queue="default").enqueue("a")
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert "no worker knows this task: its jobs wait until one does" in line
+    assert "task='mail.send' queue='default'" in line
+    assert "did you mean 'shop.mail.send'?" in line
+
+
+def test_two_queues_for_a_task_are_said(app, run, namespace, caplog):
+    knows(run, namespace, ("mail.send", "b", "async"), node="n1")
+    run(commands.beat(keys.cluster(namespace), node="n2", ttl_ms=9000, fields={}, tasks=[("mail.send", "a", "async")]))
+    assert app.by_name("mail.send").enqueue("a").queue == "a"
+    assert "from two queues" in caplog.text
 
 
 # --- many

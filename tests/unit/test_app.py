@@ -14,6 +14,10 @@ import taskq
 from taskq import Options, Retention, TaskQ
 from taskq.app import load_app
 
+
+def at_module_level(): ...
+
+
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
@@ -120,7 +124,7 @@ def test_after_first_use_the_settings_stay():
 
 def test_a_task_declared_before_configure_follows_it():
     app = TaskQ()
-    task = app.by_name("x", queue="email")
+    task = app.task(name="x", queue="email")(at_module_level)
     app.configure(namespace="shop", defaults=Options(priority=7))
     job = task.plan().new_job(b"")
     assert (task.plan().q.prefix, job.priority) == ("shop:{email}:", 7)

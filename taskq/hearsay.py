@@ -1,0 +1,100 @@
+"""What the nodes say of tasks that a producer knows by name alone: where they are served, and their jobs' options.
+
+They are asked at a task's first job, and their word is kept while the process lives. Of a task that nobody knows a
+line is logged once, because a mistyped one would wait for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from taskq.errors import nearest
+from taskq.options import Options, heard, merge
+
+if TYPE_CHECKING:
+    from taskq.log import Logger
+
+AGAIN_S = 10.0
+FRESH_MS = 120_000
+"""A node says once a minute which tasks it knows: what was said longer ago than twice that is no longer true."""
+
+_NOTHING = Options()
+
+
+class Hearsay:
+    """What one app has heard."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, Options] = {}
+        self._unknown: dict[str, float] = {}  # tasks that nobody knew: when they were last asked for
+
+    def options(self, task: str) -> Options:
+        """The queue and the options that the nodes give to the task's jobs; nothing while none has said anything."""
+        return self._heard.get(task, _NOTHING)
+
+    def knows(self, task: str) -> bool:
+        """Whether a node has said something of it."""
+        return task in self._heard
+
+    def is_due(self, task: str, *, urgent: bool) -> bool:
+        """Whether to ask for the task: unless the answer is known, at each job if `urgent`, else now and then."""
+        if task in self._heard:
+            return False
+        return urgent or time.monotonic() - self._unknown.get(task, -AGAIN_S) >= AGAIN_S
+
+    def take(self, task: str, info: Mapping[str, str] | None) -> bool:
+        """Take an answer in; whether it says for the first time that nobody knows the task."""
+        if info is None:
+            first = task not in self._unknown
+            self._unknown[task] = time.monotonic()
+            return first
+        self._heard[task] = merge(_options(info), Options(queue=info["queue"]))
+        other = other_queue(info)
+        if other is not None:
+            _log().warning("workers serve this task from two queues", task=task, queue=info["queue"], other=other)
+        return False
+
+
+def doubt(task: str, queue: str, nodes: Iterable[Mapping[str, Any]]) -> None:
+    """Log that nobody knows a task whose job is sent all the same, and the nearest of those that nodes know."""
+    hint = nearest_task(task, {name for node in nodes for name in node["tasks"]}).strip(" ()")
+    more = {"hint": hint} if hint else {}
+    _log().warning("no worker knows this task: its jobs wait until one does", task=task, queue=queue, **more)
+
+
+def _log() -> Logger:
+    from taskq.log import get_logger  # it brings logging along, and most producers never mistype
+
+    return get_logger(__name__)
+
+
+def _options(info: Mapping[str, str]) -> Options:
+    try:
+        return heard(json.loads(info.get("options") or "{}"))
+    except (ValueError, RecursionError):  # written by another version, or by hand
+        return _NOTHING
+
+
+def other_queue(info: Mapping[str, str]) -> str | None:
+    """The other queue from which living nodes serve the task too, if they do."""
+    other, seen = info.get("also"), info.get("also_seen", "")
+    if other in (None, info["queue"]) or not (seen.isdecimal() and info.get("now", "").isdecimal()):
+        return None
+    return other if int(info["now"]) - int(seen) <= FRESH_MS else None
+
+
+def nearest_task(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'shop.orders.report'?)`: those that end in the name, else the one that looks like it, or ''."""
+    names = sorted(known)
+    ending = [each for each in names if each.endswith(f".{name}")]
+    if ending:
+        return f" (did you mean {' or '.join(map(repr, ending[:3]))}?)"
+    near = nearest(name, names)
+    if near is None and "." not in name:
+        by_end = {each.rpartition(".")[2]: each for each in names}
+        end = nearest(name, by_end)
+        near = None if end is None else by_end[end]
+    return "" if near is None else f" (did you mean {near!r}?)"
