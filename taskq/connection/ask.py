@@ -53,7 +53,8 @@ class Line:
 
         answers: list[Any] = []
         raised: Exception | None = None
-        self._connection.send_packed_command(self._connection.pack_commands(calls))
+        # No ping before: a server that can't save its data refuses even that.
+        self._connection.send_packed_command(self._connection.pack_commands(calls), check_health=False)
         for _ in calls:
             try:
                 answers.append(self._connection.read_response())

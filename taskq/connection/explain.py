@@ -29,7 +29,7 @@ _ANSWERS = (
         "the server at {where} has no password for the default user: leave it out of the URL, or set requirepass",
     ),
     _Row(
-        ("authentication required", "noauth"),
+        ("authentication required", "noauth", "client already authenticated"),
         "the server at {where} wants a password: write redis://:PASSWORD@HOST or redis://USER:PASSWORD@HOST",
     ),
     _Row(

@@ -78,11 +78,11 @@ def facts(line: Line) -> Facts:
     return Facts(_flat(hello), _lines(info), configured, script)
 
 
-def probed(line: Line, settings: Settings) -> Probed:
+def probed(line: Line, settings: Settings, *, fsck: bool = False) -> Probed:
     """The replies to the probes. The line can't be used for anything else: its end discards the transaction."""
     if isinstance(line.ask(("MULTI",))[0], Refusal):
         return None
-    calls = probes(settings)
+    calls = probes(settings, fsck=fsck)
     return dict(zip(calls, line.ask(*calls.values()), strict=True))
 
 

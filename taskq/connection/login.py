@@ -38,7 +38,7 @@ class Login:
         if not self.doubtful(scripts):
             return
         settings = self._settings
-        replies = asked(settings, lambda line: fitness.probed(line, settings), deadline_s=deadline_s) or {}
+        replies = asked(settings, lambda line: fitness.probed(line, settings, fsck=True), deadline_s=deadline_s) or {}
         forbidden = {
             name: reply.text for name, reply in replies.items() if isinstance(reply, Refusal) and reply.forbids
         }

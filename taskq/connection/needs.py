@@ -67,14 +67,27 @@ DATABASE: dict[str, tuple[str, ...]] = {"select": ("SELECT", "0")}
 REPLICAS: dict[str, tuple[str, ...]] = {"wait": ("WAIT", "0", "1")}
 CLUSTER: dict[str, tuple[str, ...]] = {"asking": ("ASKING",), "cluster|slots": ("CLUSTER", "SLOTS")}
 
+#: What `taskq fsck` needs besides; a node doesn't.
+FSCK: dict[str, tuple[str, ...]] = {
+    "pttl": ("PTTL", KEY),
+    "scan": ("SCAN", "0", "COUNT", "1"),
+    "zscan": ("ZSCAN", KEY, "0"),
+    "zscore": ("ZSCORE", KEY, "member"),
+}
+
 #: What the check at a node's start and `taskq doctor` look with. Without one of them they say what they can't tell.
 LOOKING = ("multi", "info", "config|get", "script|exists", "cluster|info")
 
 
-def probes(settings: Settings) -> dict[str, tuple[str, ...]]:
+def probes(settings: Settings, *, fsck: bool = False) -> dict[str, tuple[str, ...]]:
     """The calls on a key and a channel of the namespace, by the command's name."""
     address = parse_url(settings.url)
-    wanted = NEEDED | (DATABASE if address.db else {}) | (CLUSTER if address.kind == "cluster" else {})
+    wanted = (
+        NEEDED
+        | (FSCK if fsck else {})
+        | (DATABASE if address.db else {})
+        | (CLUSTER if address.kind == "cluster" else {})
+    )
     wanted |= REPLICAS if settings.wait_replicas else {}
     prefix = f"{settings.namespace}:{{_}}:"
     places = {KEY: f"{prefix}check", CHANNEL: f"{prefix}done:check"}

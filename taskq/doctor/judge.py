@@ -90,7 +90,7 @@ def compact_hashes(known: Facts) -> Finding:
         return Finding(name, "warn", "can't be told", "allow +config|get to have it checked", unseen=True)
     which = "hash-max-listpack-value" if "hash-max-listpack-value" in known.config else "hash-max-ziplist-value"
     if int(value) < COMPACT:
-        advice = f"set {which} {COMPACT}: a waiting job then takes less memory"
+        advice = f"set {which} {COMPACT}: a waiting job then takes about half the memory"
         return Finding(name, "warn", f"{which} is {value}", advice)
     return Finding(name, "ok", f"{which} is {value}")
 

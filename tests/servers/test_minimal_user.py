@@ -11,7 +11,7 @@ import pytest
 
 from taskq import TaskQ, commands, scripts
 from taskq.connection import connect, connect_async, run
-from taskq.connection.needs import LOOKING, NEEDED, called_by, rules
+from taskq.connection.needs import FSCK, LOOKING, NEEDED, called_by, rules
 from taskq.errors import TaskQError, Unavailable
 from taskq.settings import Settings
 from tests.fleet import Fleet
@@ -39,7 +39,7 @@ async def add(a, b):
 
 
 def without(namespace, *commands_):
-    return rules(namespace, [each for each in (*NEEDED, *LOOKING) if each not in commands_])
+    return rules(namespace, [each for each in (*NEEDED, *LOOKING, *FSCK) if each not in commands_])
 
 
 @pytest.fixture
@@ -119,10 +119,10 @@ def refusals(settings, q, raw):
 
 
 def test_the_whole_tour_is_allowed(user, q, raw):
-    assert refusals(user(), q, raw) == []
+    assert refusals(user(without(q.namespace)), q, raw) == []
 
 
-@pytest.mark.parametrize("command", sorted(set(NEEDED) - OURS - {"eval"}))
+@pytest.mark.parametrize("command", sorted({*NEEDED, *FSCK} - OURS - {"eval"}))
 def test_without_one_of_them_a_script_fails(user, namespace, q, raw, command):
     told = refusals(user(without(namespace, command)), q, raw)
     assert any("forbids what taskq needs" in text for text in told), told

@@ -5,7 +5,7 @@ import pytest
 from taskq import scripts
 from taskq.connection import fitness
 from taskq.connection.ask import asked
-from taskq.connection.needs import LOOKING, NEEDED, called_by, probes, rules
+from taskq.connection.needs import FSCK, LOOKING, NEEDED, called_by, probes, rules
 from taskq.errors import Unavailable
 from taskq.settings import Settings
 
@@ -14,17 +14,20 @@ OURS = {"bzpopmin", "client|id", "client|setname", "client|unblock", "ping", "su
 
 
 def test_the_list_is_what_the_scripts_call_and_what_the_connection_sends():
-    by_scripts = set().union(*(called_by(scripts.load(name)) for name in scripts.names()))
-    assert set(NEEDED) == by_scripts | OURS | {"eval", "evalsha"}
+    calls = {name: called_by(scripts.load(name)) for name in scripts.names()}
+    assert set(NEEDED) | set(FSCK) == set().union(*calls.values()) | OURS | {"eval", "evalsha"}
+    fscks = [name for name, called in calls.items() if called & FSCK.keys()]
+    assert all(name in {"members", "scan"} or name.startswith(("mend_", "survey_")) for name in fscks)
 
 
 def test_nothing_is_needed_twice_over():
     assert not set(LOOKING) & set(NEEDED)
-    assert all(call[0].lower() == name.partition("|")[0] for name, call in NEEDED.items())
+    assert not set(FSCK) & set(NEEDED)
+    assert all(call[0].lower() == name.partition("|")[0] for name, call in (NEEDED | FSCK).items())
 
 
 def test_probes_do_nothing(settings, raw):
-    replies = asked(settings, lambda line: fitness.probed(line, settings))
+    replies = asked(settings, lambda line: fitness.probed(line, settings, fsck=True))
     assert set(replies.values()) == {b"QUEUED"}
     assert raw.keys() == []
 

@@ -1,0 +1,42 @@
+"""docs/servers.md lists exactly the permissions that are needed."""
+
+from pathlib import Path
+
+import pytest
+
+from taskq import TaskQ, scripts
+from taskq.connection.needs import CLUSTER, DATABASE, FSCK, LOOKING, REPLICAS, called_by, rules
+from tests.matrix import SERVERS
+
+TEXT = (Path(__file__).parents[2] / "docs" / "servers.md").read_text()
+PRODUCER = [
+    *sorted(set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue")))),
+    *("client|setname", "eval", "evalsha", "multi", "ping"),
+]
+
+
+@pytest.mark.parametrize(
+    "user, given", [("taskq", rules("taskq")), ("producer", rules("taskq", PRODUCER))], ids=["node", "producer"]
+)
+def test_the_users_are_the_documented_ones(user, given):
+    assert f"\nACL SETUSER {user} on >PASSWORD {given}\n" in TEXT
+
+
+def test_what_only_looks_and_what_is_needed_at_times_is_told():
+    assert f"`{' '.join(LOOKING)}`" in TEXT
+    for commands in (DATABASE, REPLICAS, CLUSTER, FSCK):
+        assert f"`{' '.join(f'+{each}' for each in commands)}`" in TEXT
+
+
+def test_the_documented_producer_can_enqueue(user, namespace):
+    app = TaskQ(user(rules(namespace, PRODUCER)).url, namespace=namespace)
+    assert app.by_name("a.b", queue="default").enqueue().id
+    assert len(app.enqueue_many([app.by_name("a.b", queue="other").call() for _ in range(300)])) == 300
+    app.close()
+
+
+def test_every_server_of_the_matrix_is_named():
+    for name in SERVERS:
+        product, version = name.split("-")
+        assert product in TEXT.lower()
+        assert version in TEXT
