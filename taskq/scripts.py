@@ -2,6 +2,8 @@
 
 `lua/` lies at the top of the repository and ships in the wheel as `taskq/lua`. A line `-- @include lib/x.lua` stands
 for that file; each is included once. A script's header names its KEYS and ARGV, by which commands pass values.
+All files are read when the first is needed, or earlier: a process that runs while another version is installed under it
+must not mix the two.
 `python -m taskq.scripts DIR` writes the expanded scripts, for a linter or a reader.
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,9 +42,28 @@ def folder() -> Path:
     raise FileNotFoundError(f"taskq's Lua scripts are missing in {here} and {here.parent}: install taskq again")
 
 
+@cache
+def read() -> Mapping[str, str]:
+    """Every file's text by its path in `lua/`, as they were at the first call: some milliseconds once in a process.
+
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    at = folder()
+    files = [*at.glob("*.lua"), *at.glob("lib/*.lua")]
+    return {path.relative_to(at).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
 def names() -> list[str]:
     """Every script, in alphabetical order."""
-    return sorted(path.stem for path in folder().glob("*.lua"))
+    return sorted(path.removesuffix(".lua") for path in read() if "/" not in path)
+
+
+def _text(path: str) -> str:
+    try:
+        return read()[path]
+    except KeyError:
+        raise FileNotFoundError(f"there is no Lua file {path} in {folder()}") from None
 
 
 def expand(text: str, seen: set[str] | None = None) -> str:
@@ -53,7 +75,7 @@ def expand(text: str, seen: set[str] | None = None) -> str:
         if path in seen:
             return ""
         seen.add(path)
-        return expand((folder() / path).read_text(encoding="utf-8"), seen)
+        return expand(_text(path), seen)
 
     return _INCLUDE.sub(one, text)
 
@@ -71,7 +93,7 @@ def load(name: str) -> Script:
     Raises:
         FileNotFoundError: there is no such script.
     """
-    text = (folder() / f"{name}.lua").read_text(encoding="utf-8")
+    text = _text(f"{name}.lua")
     bound = {kind: tuple(_NAME.findall(listed)) for kind, listed in _BINDINGS.findall(text)}
     source = _without_comments(expand(text))
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
@@ -83,7 +105,7 @@ def main(argv: list[str]) -> int:
     target = Path(argv[1])
     target.mkdir(parents=True, exist_ok=True)
     for name in names():
-        text = expand((folder() / f"{name}.lua").read_text(encoding="utf-8"))
+        text = expand(_text(f"{name}.lua"))
         (target / f"{name}.lua").write_text(text, encoding="utf-8")
     return 0
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from taskq import scripts
 from taskq.connection import connect_async
 from taskq.errors import Unavailable
 from taskq.log import get_logger
@@ -46,6 +47,7 @@ def run(app: str, options: NodeOptions | None = None, *, command: Sequence[str] 
     thread. Gives the exit code: 0 if every job ended or was given back by its worker, 1 if a process had to be killed
     or the app can't be served (the reason is then on stderr, in one line where Redis is the reason: see `fit`).
     """
+    scripts.read()
     return asyncio.run(serve(app, options or NodeOptions(), command=command))
 
 

@@ -12,7 +12,7 @@ import gc
 import importlib
 import sys
 
-from taskq import __version__, keys
+from taskq import __version__, keys, scripts
 from taskq import log as logs
 from taskq.app import TaskQ
 from taskq.connection import connect_async
@@ -202,6 +202,7 @@ def _import_structlog() -> None:
 def main() -> int:
     """Started by the node: see `taskq.node.child`."""
     _import_structlog()
+    scripts.read()
     ends = Ends.from_argv(sys.argv[1:])
     tie(ends.parent_pid)
     end = ends.socket()
