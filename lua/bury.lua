@@ -22,7 +22,7 @@
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      the dead
 --   why        word    what ended it, such as SIGKILL
---   ...                  a job: id, epoch, verb (lost: the attempt counts | ended: it counts, though it is no suspect, for
+--   ...                  a job: id, epoch, verb (lost: the attempt counts | ended: so it does, and the reason says that
 --                        only the answer to its finish was missing | refund | timeout), delay in ms (timeout)
 -- REPLY
 --   {id, state, ...}  every job that was given back, and where it went

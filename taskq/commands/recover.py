@@ -15,9 +15,9 @@ class Buried(NamedTuple):
     Attributes:
         id: the job.
         epoch: the lease's.
-        verb: `lost` (the attempt counts), `ended` (it counts too, but the job's code had ended: see `ENDED`), `refund`
-            (it hadn't begun, or only shared a process that the node killed; one whose cancel was asked is cancelled)
-            or `timeout` (it is why the node killed it: a failed attempt, retried after `delay_ms`).
+        verb: `lost` (the attempt counts), `ended` (so it does, and the reason says that the job's code had ended),
+            `refund` (it hadn't begun, or only shared a process that the node killed; one whose cancel was asked is
+            cancelled) or `timeout` (it is why the node killed it: a failed attempt, retried after `delay_ms`).
         delay_ms: with `timeout` only.
     """
 
@@ -25,10 +25,6 @@ class Buried(NamedTuple):
     epoch: int
     verb: str
     delay_ms: int = 0
-
-
-ENDED = "; its code had ended"
-"""How the error of an attempt ends whose code had: what died with the worker was only the word of it."""
 
 
 class Reaped(NamedTuple):

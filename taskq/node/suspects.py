@@ -3,7 +3,8 @@
 A job that kills its worker takes an attempt of every job that runs beside it, and comes back together with them: after
 three such rounds all would have failed, the innocent too. So a job whose last attempt died with its worker, and whose
 next is the third or the last, waits until the one before it has been answered, or has run for a while. The killer then
-dies alone, and those who wait, not having begun, lose nothing. One whose code had ended before that is no suspect.
+dies alone, and those who wait, not having begun, lose nothing. A job whose code had ended takes its turn like the others:
+it killed nobody, but it comes back with the one that did, and would have ended before it each time.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from taskq.commands import recover
 from taskq.node.running import Running
 
 PROOF_S = 3.0  # who has run so long is believed; long jobs must not wait for one another for ever
 _ROUNDS = 3
-_ENDED = recover.ENDED.encode()
 
 
 def is_suspect(job: Running) -> bool:
@@ -25,8 +24,7 @@ def is_suspect(job: Running) -> bool:
     attempt = job.attempt
     if attempt < 2 or attempt < min(_ROUNDS, job.max_attempts):
         return False
-    error = job.fields.get(b"error:%d" % (attempt - 1), b"")
-    return b'"JobCrashed"' in error and _ENDED not in error
+    return b'"JobCrashed"' in job.fields.get(b"error:%d" % (attempt - 1), b"")
 
 
 class Suspects:
