@@ -3,8 +3,8 @@
 A job that kills its worker takes an attempt of every job that runs beside it, and comes back together with them: after
 three such rounds all would have failed, the innocent too. So a job whose last attempt died with its worker, and whose
 next is the third or the last, waits until the one before it has been answered, or has run for a while. The killer then
-dies alone, and those who wait, not having begun, lose nothing. A job whose code had ended takes its turn like the others:
-it killed nobody, but it comes back with the one that did, and would have ended before it each time.
+dies alone, and those who wait, not having begun, lose nothing. A job whose code had ended takes its turn as well: it
+killed nobody, but it comes back with the one that did, and would have ended before it each time.
 """
 
 from __future__ import annotations
