@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
+from taskq.node import forked
+
 _Work = tuple["asyncio.Future[Any]", contextvars.Context, Callable[..., Any], Sequence[Any], Mapping[str, Any]]
 _Answer = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
@@ -56,7 +58,9 @@ class Threads:
             future, context, fn, args, kwargs = work
             try:
                 answer: _Answer = (future, context.run(fn, *args, **kwargs), None)
+                forked.leave()
             except BaseException as error:  # noqa: BLE001 (the job's own failure, SystemExit included)
+                forked.leave(error)
                 answer = (future, None, error)
             del work, future, context, fn, args, kwargs  # what a job held isn't kept until the thread's next one
             self._answer(answer)

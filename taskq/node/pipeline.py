@@ -20,7 +20,7 @@ from taskq.commands import Done, Failure, Snoozed
 from taskq.current import CurrentJob, _current
 from taskq.errors import BadArguments, BadRecord, InvalidPayload, UnknownTask
 from taskq.log import get_logger
-from taskq.node import outcome
+from taskq.node import forked, outcome
 from taskq.node.executors import Threads
 from taskq.node.known import Known
 from taskq.node.outcome import Ending, WrongExecutor
@@ -85,9 +85,11 @@ class Pipeline:
             else:
                 value = await self._around(job, known, args, kwargs)
         except BaseException as error:  # noqa: BLE001 (all that user code raises is the job's outcome)
+            forked.leave(error)
             job.ended = True
             ending = self._of_error(job, error)
         else:
+            forked.leave()
             job.ended = True
             nothing = value is None and job.stop is None
             ending = Done(job.id, job.epoch, b"") if nothing else self._of_value(job, value)

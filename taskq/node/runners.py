@@ -16,6 +16,7 @@ from types import coroutine
 from typing import Any
 
 from taskq.log import get_logger
+from taskq.node import forked
 from taskq.node.running import Running
 
 log = get_logger(__name__)
@@ -70,6 +71,7 @@ class Runners:
                     self._more(1)
                     return
                 continue
+            forked.leave()
             task.set_name(job.id)
             self._more(2)  # each that waits starts two: many that wait begin within a few turns of the loop
             yield from _to_its_end(code, inside, awaited)
@@ -86,5 +88,6 @@ def _to_its_end(code: Coroutine[Any, Any, None], inside: Callable[..., Any], awa
                 awaited = inside(code.throw, error)
             else:
                 awaited = inside(code.send, sent)
+            forked.leave()
     except StopIteration:
         return

@@ -12,6 +12,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from taskq.log import get_logger
+from taskq.node import forked
 from taskq.node.failure import line_of
 
 _TIDY_S = 1.0
@@ -53,6 +54,7 @@ def _turn(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
         try:
             loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
+            forked.leave(error)
             log.warning("code outside a job tried to end the worker", error=line_of(error))
 
 

@@ -18,7 +18,7 @@ from taskq.app import TaskQ
 from taskq.connection import connect_async
 from taskq.current import _current
 from taskq.log import get_logger
-from taskq.node import burst, channel, turning
+from taskq.node import burst, channel, forked, turning
 from taskq.node.channel import (
     Begin,
     Channel,
@@ -182,6 +182,7 @@ def job_of_a_line() -> dict[str, object] | None:
 
 async def serve(start: Start, hello: Hello, app: TaskQ, table: Table, ends: Ends) -> int:
     """Be a worker of `app`. Gives the exit code."""
+    forked.mark(asyncio.get_running_loop())
     node = await Channel.open(ends.socket())
     node.send(hello)
     worker = Worker(start, hello, app, table, node)
