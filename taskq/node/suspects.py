@@ -4,7 +4,7 @@ A job that kills its worker takes an attempt of every job that runs beside it, a
 three such rounds all would have failed, the innocent too. So a job whose last attempt died with its worker, and whose
 next is the third or the last, waits until the one before it has been answered, or has run for a while. The killer then
 dies alone, and those who wait, not having begun, lose nothing. A job whose code had ended takes its turn as well: it
-killed nobody, but it comes back with the one that did, and would have ended before it each time.
+may have left something behind that killed, such as a timer, for which the next also waits a moment.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from taskq.node.running import Running
 
 PROOF_S = 3.0  # who has run so long is believed; long jobs must not wait for one another for ever
+AFTER_S = 0.1  # what a job leaves behind mostly goes off at once
 _ROUNDS = 3
 
 
@@ -45,7 +46,7 @@ class Suspects:
     def settled(self, job: Running) -> None:
         """Redis has answered for a job, so its worker's death can no longer cost it anything."""
         if job is self._alone:
-            self._next()
+            self._next_after(AFTER_S)
 
     @property
     def waiting(self) -> list[Running]:
@@ -59,11 +60,13 @@ class Suspects:
             self._waiting = deque(job for job in self._waiting if job.stop is None)
             self._run(stopped)
 
-    def _next(self) -> None:
+    def _next_after(self, delay_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._alone = self._timer = None
-        if self._waiting:
-            self._alone = self._waiting.popleft()
-            self._timer = asyncio.get_running_loop().call_later(PROOF_S, self._next)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._next)
+
+    def _next(self) -> None:
+        self._alone = self._waiting.popleft() if self._waiting else None
+        if self._alone is not None:
+            self._next_after(PROOF_S)
             self._run([self._alone])
