@@ -65,5 +65,5 @@ def test_a_long_run(raw, run, q):
     until = time.monotonic() + 60 * float(os.environ.get("SIM_MINUTES", "10"))
     given = chosen_seed()
     while time.monotonic() < until:
-        histories(200, raw, run, q, given)
+        histories(20, raw, run, q, given)
         given += 1
