@@ -71,7 +71,7 @@ async def test_a_unix_socket_in_a_path_with_spaces_and_a_login(tmp_path, serve):
     assert await pings(f"unix://:{quote(ODD, safe='')}@{path}")
 
 
-def test_another_database(works, embedded, namespace):
+def test_another_database(works, embedded, server_url, namespace):
     works(f"redis://127.0.0.1:{embedded.port}/7")
     with redis.Redis(port=embedded.port, db=7) as there, redis.Redis(port=embedded.port) as here:
         assert list(there.scan_iter(f"{namespace}:*"))

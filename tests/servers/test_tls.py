@@ -28,7 +28,7 @@ async def add(a, b):
 
 
 @pytest.fixture(params=["front", "native"])
-def tls(request, certificates, embedded, server_binary, tmp_path):
+def tls(request, certificates, embedded, server_url, tmp_path):
     """`tls(clients=True)` gives the port of a server that speaks TLS, and asks clients for a certificate if told so."""
     with contextlib.ExitStack() as stack:
 
