@@ -23,16 +23,19 @@ Step = Callable[[], Awaitable[float]]
 
 
 class Outage:
-    """Whether Redis answers, as one line in the log at each change. `apart`: each queue for itself, as in a cluster."""
+    """Whether Redis answers, as one line in the log at each change. `apart`: each queue for itself, as in a cluster.
+    `excused`: whether a call that fails now may have failed of this process, not of Redis.
+    """
 
-    def __init__(self, *, apart: bool = False) -> None:
+    def __init__(self, *, apart: bool = False, excused: Callable[[], bool] = lambda: False) -> None:
         self._apart = apart
+        self._excused = excused
         self._since: dict[str, float] = {}
 
     def begins(self, error: Exception, queue: str = "") -> None:
         """A call found nobody there."""
         at = self._at(queue)
-        if at not in self._since:
+        if at not in self._since and not self._excused():
             self._since[at] = time.monotonic()
             log.warning("Redis is away; trying again until it is back", error=str(error), **_named(at))
 

@@ -43,11 +43,10 @@ from taskq.node.loop import Outage
 from taskq.node.pipeline import Pipeline
 from taskq.node.runners import Runners
 from taskq.node.running import Stop as Why
+from taskq.node.stall import BEAT_S, Stall
 from taskq.node.table import Table
 from taskq.node.tether import Ends, die, tie, watch
 from taskq.settings import parse_url
-
-_BEAT_S = 0.5
 
 log = get_logger(__name__)
 
@@ -68,7 +67,9 @@ class Worker:
         queues = {name: keys.queue(settings.namespace, name) for name in hello.queues}
         slots = {"async": start.concurrency, "thread": start.threads}
         apart = parse_url(settings.url).kind == "cluster"
-        outage = Outage(apart=apart)
+        self.desk = Desk(table, known_tasks(app.tasks.values()))
+        self.stall = Stall(self.desk.held.values)
+        outage = Outage(apart=apart, excused=self.stall.explains)
         self._start = start
         self._table = table
         self._node = node
@@ -77,14 +78,13 @@ class Worker:
             self._may_begin.set()
         self.server = connect_async(settings, role="worker")
         self.threads = Threads(start.threads, asyncio.get_running_loop())
-        self.desk = Desk(table, known_tasks(app.tasks.values()))
         self.committer = Committer(
             self.server.run_many,
             queues,
             worker=start.worker,
             grace_ms=settings.unknown_grace_ms,
             settled=self.desk.settled,
-            refused=lambda job_id: node.send(Refused(job_id)),
+            refused=self._refused,
             outage=outage,
         )
         self.claimer = Claimer(
@@ -157,13 +157,23 @@ class Worker:
     async def _beat(self) -> None:
         while True:
             self._table.beat()
+            self.stall.beat()
             if self._table.node_age_ms() > NODE_AGE_MS:
                 self.desk.check_leases()
-            await asyncio.sleep(_BEAT_S)
+            await asyncio.sleep(BEAT_S)
 
     async def _burst(self) -> None:
         await burst.until_done(self.claimer, self.desk)
         self.leave(self._start.grace_ms)
+
+    def _refused(self, job_id: str) -> None:
+        """A finish was given up. It may be the job's fault or this process's, such as one without descriptors left:
+        another takes its place.
+        """
+        self._node.send(Refused(job_id))
+        if not self.claimer.stopping:
+            self.claimer.stop()
+            self._node.send(Recycle("Redis refuses what it finishes"))
 
     def _declared_dead(self) -> None:
         """Redis says that this worker was buried: whatever it holds, others have it now."""
@@ -219,6 +229,7 @@ def main() -> int:
         return 1
     try:
         app = load_app(start.app, start.flags)
+        app.load()
     except BaseException as error:  # noqa: BLE001 (user code: a module that calls sys.exit() is a mistake like any other)
         channel.say(end, Failed(complaint(start.app, error)))
         return 1

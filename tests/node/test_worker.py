@@ -335,6 +335,8 @@ async def test_the_node_is_told_of_a_finish_that_redis_refuses(app, play, monkey
     job = await ends.aenqueue()
     await await_until(lambda: Refused(job.id) in worker.node.said)
     await await_until(lambda: not worker.table.read())  # the lease is left to end
+    await asyncio.wait_for(worker.serving, 5)  # it claims no more, and another takes its place
+    assert [type(message) for message in worker.node.said if isinstance(message, Recycle)] == [Recycle]
 
 
 # --- leaving
