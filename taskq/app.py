@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from taskq import builtin
@@ -357,13 +357,17 @@ def _check_function(fn: object) -> None:
         raise TypeError(f"{where(fn)} yields: a task returns its result")
 
 
-def load_app(path: str) -> TaskQ:
+def load_app(path: str, flags: Mapping[str, str] | None = None) -> TaskQ:
     """The app that `module[:attribute]` names, `app` unless the attribute is given; the current folder is importable.
+
+    Args:
+        path: APP, as on the command line.
+        flags: settings given on the command line; they beat all others.
 
     Raises:
         ImportError: there is none, with what to write instead. What the module itself raises passes as it is.
     """
-    found = load_attribute(path, "app")
-    if not isinstance(found, TaskQ):
-        raise ImportError(f"{path!r} is a {type(found).__name__}, not a TaskQ: write module:attribute of one")  # noqa: TRY004 (any failure to load is an ImportError)
+    found = load_attribute(path, "app", TaskQ)
+    if flags:
+        found.override(**flags)
     return found

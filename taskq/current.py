@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskq.errors import BadRecord, NotInJob
-from taskq.retry import DEFAULT_MAX_ATTEMPTS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,6 +61,8 @@ class CurrentJob:
     @property
     def max_attempts(self) -> int:
         """How many attempts the job has in all; a stored number that isn't positive means the default, 3."""
+        from taskq.retry import DEFAULT_MAX_ATTEMPTS  # `import taskq` loads this module, and little else
+
         most = int(self._fields.get(b"max_attempts", 0))
         return most if most > 0 else DEFAULT_MAX_ATTEMPTS
 
@@ -89,7 +90,7 @@ class CurrentJob:
         return None if ms is None else _EPOCH + timedelta(milliseconds=int(ms))
 
     def _json(self, name: bytes, otherwise: bytes) -> Any:
-        import json  # `import taskq` loads this module, and most programs never run a job
+        import json  # as above
 
         try:
             return json.loads(self._fields.get(name) or otherwise)

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _MAIN = ("__main__", "__mp_main__")  # the second: what multiprocessing calls the parent's main module in a child
 
@@ -135,11 +137,17 @@ def _children(parent: str, part: str) -> Iterator[str]:
             yield f"{parent}.{module.name}" if parent else module.name
 
 
-def load_attribute(path: str, default: str) -> Any:
+def load_attribute(path: str, default: str, kind: type[T]) -> T:
     """What `module[:attribute]` names, with the current folder importable.
 
+    Args:
+        path: the two names.
+        default: the attribute, unless the path says one.
+        kind: what it must be.
+
     Raises:
-        ImportError: no such module or attribute, with what to write instead; errors inside the module pass as they are.
+        ImportError: no such module or attribute, or of another kind, with what to write instead; errors inside the
+            module pass as they are.
     """
     name, _, attribute = path.partition(":")
     if name.endswith(".py") or "/" in name:
@@ -156,9 +164,20 @@ def load_attribute(path: str, default: str) -> Any:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there; something that it imports is not
         raise ImportError(f"there is no module {error.name!r} here (current folder: {folder})") from error
+    module = found
     for part in (attribute or default).split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise ImportError(f"module {name!r} has no {attribute or default!r}: write {name}:attribute") from None
+            raise ImportError(f"module {name!r} has no {attribute or default!r}: {_instead(module, kind)}") from None
+    if not isinstance(found, kind):
+        what = f"{path!r} is a {type(found).__name__}, not a {kind.__name__}"
+        raise ImportError(f"{what}: {_instead(module, kind)}")  # noqa: TRY004 (any failure to load is an ImportError)
     return found
+
+
+def _instead(module: ModuleType, kind: type) -> str:
+    """What of this kind the module does have."""
+    name = module.__name__
+    there = [f"{name}:{each}" for each, value in vars(module).items() if isinstance(value, kind)]
+    return f"write {' or '.join(there[:5])}" if there else f"it has no {kind.__name__}, write module:attribute of one"

@@ -118,6 +118,10 @@ class Settings:
             for key, each in _READ.items()
         ]
 
+    def to_json(self) -> dict[str, Any]:
+        """Each value as JSON has it, by the constructor's names: durations in seconds, sizes in bytes, no password."""
+        return {key: _plain(getattr(self, each.field), each.field) for key, each in _READ.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the worker's hello to its node. Holds the password: never log it."""
         said = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "sources"}
@@ -311,3 +315,13 @@ def _shown(value: object, field_name: str) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
     return "" if value is None else str(value)
+
+
+def _plain(value: object, field_name: str) -> Any:
+    if isinstance(value, Retention):
+        return {name.removesuffix("_ms"): _plain(each, name) for name, each in value.to_dict().items()}
+    if field_name.endswith("_ms") and isinstance(value, int):
+        return value // 1000 if value % 1000 == 0 else value / 1000
+    if field_name == "url":
+        return mask_url(str(value))
+    return list(value) if isinstance(value, tuple) else value

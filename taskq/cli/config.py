@@ -8,7 +8,7 @@ from taskq.cli import output
 from taskq.cli.options import Verb, flags, json_option, server_options
 from taskq.cli.place import settings
 from taskq.cli.refusal import checked_values, refuse
-from taskq.settings import Settings
+from taskq.settings import Settings, resolve
 
 
 @click.command(
@@ -27,20 +27,22 @@ def config(*, app: str | None, json_: bool) -> None:
 
     Precedence: flag, argument in code, environment (TASKQ_URL, TASKQ_NAMESPACE ...), default.
     """
-    explained = (settings() if app is None else _of_app(app)).explain()
+    with checked_values():
+        known = settings() if app is None else _of_app(app)
+    explained = known.explain()
     if json_:
-        output.document({each.name: {"value": each.value, "source": each.source} for each in explained})
+        values = known.to_json()
+        output.document({each.name: {"value": values[each.name], "source": each.source} for each in explained})
     else:
         output.table(("setting", "value", "from"), [(each.name, each.value, each.source) for each in explained])
 
 
 def _of_app(path: str) -> Settings:
     from taskq.app import load_app
+    from taskq.node.load import complaint
 
-    with checked_values():
-        try:
-            loaded = load_app(path)
-        except Exception as error:  # noqa: BLE001 (user code may raise anything, and it is the user's to mend)
-            refuse(f"can't load {path}: {type(error).__name__}: {error}")
-        loaded.override(**flags().settings)
-        return loaded.settings
+    resolve(flags=flags().settings)  # a wrong flag is told as one, not as a fault of the app
+    try:
+        return load_app(path, flags().settings).settings
+    except Exception as error:  # noqa: BLE001 (user code may raise anything, and it is the user's to mend)
+        refuse(complaint(path, error))

@@ -34,12 +34,12 @@ from taskq.options import Options, Vocabulary
 @click.option("--delay", metavar="TIME", help="Start it so much later: 30, 5m, 1h30m.")
 @click.option("--at", metavar="TIME", help="Start it then: 2030-01-31T09:00:00+01:00.")
 @click.option("--expires", metavar="TIME", help="Cancel it if it hasn't started by then: 1h, or an instant.")
-@click.option("--priority", type=int, help="-512 … 511, higher first [0].")
+@click.option("--priority", type=int, help="-512 … 511, higher first [the task's, else 0].")
 @click.option("--id", metavar="ID", help="An own id, for which a second enqueue adds nothing.")
 @click.option("--unique", hidden=True)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given several times.")
 @click.option("--meta", multiple=True, metavar="K=V", help="May be given several times.")
-@click.option("--max-attempts", type=int, metavar="N", help="How many times it is run at most [3].")
+@click.option("--max-attempts", type=int, metavar="N", help="How many times it is run at most [the task's, else 3].")
 @click.option("--timeout", metavar="TIME", help="How long an attempt may take.")
 @click.option("--wait", is_flag=True, help="Wait until it ends, and print its result as JSON.")
 @click.option("--wait-timeout", metavar="TIME", help="How long to wait, with --wait.")
@@ -55,7 +55,8 @@ def enqueue(
 ) -> None:
     """Add a job of TASK, and print its id.
 
-    An ARG is JSON if it parses, else text; k=v is a keyword argument if k is an identifier. -- ends options.
+    An ARG is JSON if it parses, else text; k=v is a keyword argument if k is an identifier. -- ends options. What the
+    task's code says of attempts, priority and the like holds, unless an option says otherwise.
     """
     if payload is not None and args:
         raise WrongUsage("give ARGs or --payload, not both")
@@ -68,8 +69,7 @@ def enqueue(
     place = app()
     queue = queue_for(place, task, options.pop("queue", None))
     with checked_values():
-        call = place.by_name(task, queue=queue).using(**options)
-    job = call.enqueue(*positional, **keywords)
+        job = place.by_name(task, queue=queue).using(**options).enqueue(*positional, **keywords)
     if not job.created:
         output.note(f"{job.id} exists already: nothing was added")
     if not wait:
@@ -108,8 +108,12 @@ def _instant(text: str, name: str) -> datetime | str:
 def _print_result(place: TaskQ, id: str, timeout: str | None) -> None:
     from taskq.client.ending import result_of
 
-    with checked_values():
-        record = place.client.wait(id, timeout=timeout)
+    try:
+        with checked_values(timeout="--wait-timeout"):
+            record = place.client.wait(id, timeout=timeout)
+    except KeyboardInterrupt:
+        output.note(f"job {id} goes on; how it stands: taskq job show {id}")
+        raise
     if record is None:
         refuse(f"job {id} ended, and is no longer kept: its result can't be read")
     shown = record.to_dict()

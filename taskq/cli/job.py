@@ -6,15 +6,11 @@ from typing import Any
 
 import click
 
-from taskq import commands, keys
-from taskq.app import TaskQ
-from taskq.cli import output
+from taskq.cli import output, scope
 from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
 from taskq.cli.place import app
-from taskq.cli.queue import announce, known_queues, state_list, tell
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client.sweep import CLEARABLE
-from taskq.connection import run
 from taskq.state import State, valid
 
 
@@ -59,7 +55,8 @@ def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json
         (each["id"], each["task"], each["state"], f"{each['attempt']}/{each['max_attempts']}", *_when_and_why(each))
         for each in page["data"]
     ]
-    output.table(("id", "task", "state", "attempt", "since", "note"), rows)
+    spare = {"note": 16, "since": 0, "attempt": 0, "task": 12}
+    output.table(("id", "task", "state", "attempt", "since", "note"), rows, spare=spare)
     last = offset + len(rows)
     if last < page["total"]:
         output.note(f"{offset + 1}–{last} of {page['total']}; the next page: --offset {last}")
@@ -174,30 +171,23 @@ def clear(*, states: str, queue: str | None, older_than: str, limit: int | None,
     """Delete ended jobs for good, by state. What will be deleted is printed first; off a terminal --yes is needed."""
     from taskq.units import duration_ms
 
-    chosen = state_list(states, CLEARABLE, "cleared")
+    chosen = scope.state_list(states, CLEARABLE, "cleared")
     with checked_values():
         older_ms = duration_ms(older_than, name="--older-than")
     place = app()
-    known = known_queues(place, None if queue is None else (queue,))
-    if not announce(place, known, chosen, "delete", f" that ended over {older_than} ago" if older_ms else ""):
+    known = scope.known_queues(place, None if queue is None else (queue,))
+    found = scope.counted(place, known, chosen)
+    some = found if limit is None else scope.longest_ended(place, found, limit)
+    which = f", if it ended over {older_than} ago" if older_ms else ""
+    if some is not found:
+        which = f" (the {limit} of {scope.size(found)} that ended first){which}"
+    if not scope.announce(place.settings.namespace, some, "delete", which):
         return
     confirm("delete them for good?", yes=yes)
-    if limit is None:
-        done = {name: place.client.clear(name, states=chosen, older_than=older_ms / 1000) for name in known}
-    else:
-        done = dict.fromkeys(known, 0)
-        for name in known:
-            done[name] = _clear_some(place, name, chosen, older_ms, limit - sum(done.values()))
-    tell(done, "deleted")
-
-
-def _clear_some(place: TaskQ, queue: str, states: tuple[str, ...], older_ms: int, limit: int) -> int:
-    """Delete at most so many jobs of a queue; how many it were."""
-    q, done = keys.queue(place.settings.namespace, queue), 0
-    while done < limit:
-        some = min(limit - done, commands.BATCH_MAX)
-        count = run(place.client.server, commands.clear(q, states=states, older_than_ms=older_ms, limit=some))
-        done += count
-        if count < some:
-            break
-    return done
+    done = dict.fromkeys(known, 0)
+    for name, states_here in some.items():
+        for state, count in states_here.items():
+            most = None if limit is None else count
+            if count:
+                done[name] += place.client.clear(name, states=[state], older_than=older_ms / 1000, limit=most)
+    scope.tell(done, "deleted")

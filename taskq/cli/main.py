@@ -101,13 +101,21 @@ def _explain(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         hint = ""
         if isinstance(error, click.UsageError) and error.ctx is not None:
-            hint = f" (see {error.ctx.command_path} --help)"
+            hint = _dashes(error, error.ctx) + f" (see {error.ctx.command_path} --help)"
         click.echo(f"taskq: {one_line(error.format_message())}{hint}", err=True)
         return error.exit_code
     if isinstance(error, TaskQError | OSError):
         click.echo(f"taskq: {one_line(error)}", err=True)
         return 1
     raise error
+
+
+def _dashes(error: click.UsageError, context: click.Context) -> str:
+    """A value that begins with a dash is taken for an option, unless it is told apart."""
+    many = any(isinstance(each, click.Argument) and each.nargs == -1 for each in context.command.params)
+    if not (many and isinstance(error, click.NoSuchOption)) or error.option_name.startswith("--"):
+        return ""
+    return f" If {error.option_name} begins a value, put -- before it: {context.command_path} … -- {error.option_name}"
 
 
 @click.group(

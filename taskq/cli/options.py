@@ -86,19 +86,30 @@ def _keep(group: str, name: str) -> Callable[[click.Context, click.Parameter, st
     return callback
 
 
-def server_options(command: F) -> F:
+def server_options(command: F, *, hidden: bool = False) -> F:
     """`--url` and `--namespace`."""
     url = click.option(
-        "--url", metavar="URL", expose_value=False, callback=_keep("settings", "url"), help="Which Redis [TASKQ_URL]."
+        "--url",
+        metavar="URL",
+        expose_value=False,
+        hidden=hidden,
+        callback=_keep("settings", "url"),
+        help="Which Redis [TASKQ_URL].",
     )
     namespace = click.option(
         "--namespace",
         metavar="NAME",
         expose_value=False,
+        hidden=hidden,
         callback=_keep("settings", "namespace"),
         help="First part of every key [TASKQ_NAMESPACE].",
     )
     return url(namespace(command))
+
+
+def hidden_server_options(command: F) -> F:
+    """The same for a command that needs no server: taken, as every command takes them, but not offered."""
+    return server_options(command, hidden=True)
 
 
 def log_options(command: F) -> F:

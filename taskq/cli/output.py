@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import click
 
@@ -63,17 +63,25 @@ def document(value: Any) -> None:
     click.echo(as_json(value))
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> None:
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    numbers: Sequence[str] = (),
+    spare: Mapping[str, int] | None = None,
+) -> None:
     """Rows under headings: a rich table on a terminal, else plain columns that other programs can read.
 
     Args:
-        headings: the columns.
+        headings: the columns. On a terminal none is wrapped: an id over two lines can't be copied.
         rows: one value a column; None is shown as nothing on a terminal, as `-` otherwise.
         numbers: the headings whose columns are aligned to the right.
+        spare: what to do without on a narrow terminal, the first of them first: heading → the least width that it may
+            be cut to before it is left out; 0 for not at all.
     """
     shown = [[clean(value) for value in row] for row in rows]
     if sys.stdout.isatty():
-        _rich_table(headings, shown, numbers)
+        _rich_table(headings, shown, numbers, spare or {})
         return
     filled = [list(headings), *([each or "-" for each in row] for row in shown)]
     widths = [max(len(row[at]) for row in filled) for at in range(len(headings))]
@@ -85,18 +93,46 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers:
         click.echo("  ".join(cells).rstrip())
 
 
-def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> None:
+def fit(widths: Mapping[str, int], room: int, spare: Mapping[str, int], *, gap: int = 2) -> dict[str, int]:
+    """The columns that a room has space for, with their widths. Pure; `spare` as for `table`."""
+    kept = dict(widths)
+    for heading, least in spare.items():
+        over = sum(kept.values()) + gap * (len(kept) - 1) - room
+        if over <= 0:
+            break
+        if least and kept[heading] - over >= least:
+            kept[heading] -= over
+        else:
+            del kept[heading]
+    return kept
+
+
+def _rich_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str], spare: Mapping[str, int]
+) -> None:
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    widths = {
+        heading: max(cell_len(text) for text in (heading, *(row[at] for row in rows)))
+        for at, heading in enumerate(headings)
+    }
+    kept = fit(widths, console.width, spare)
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        right = heading in numbers
-        drawn.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for heading, width in kept.items():
+        justify: Literal["right", "left"] = "right" if heading in numbers else "left"
+        drawn.add_column(heading, justify=justify, width=width, no_wrap=True, overflow="ellipsis")
     for row in rows:
-        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    Console().print(drawn)
+        cells = [cell for heading, cell in zip(headings, row, strict=True) if heading in kept]
+        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+    needed = sum(kept.values()) + 2 * (len(kept) - 1)
+    Console(width=max(console.width, needed)).print(drawn)
+    if len(kept) < len(headings):
+        left_out = ", ".join(heading for heading in headings if heading not in kept)
+        note(f"too narrow here for {left_out}; --json shows everything")
 
 
 _STYLES = {

@@ -6,7 +6,8 @@ Errors of taskq come here too, so that no mistake of a user ever ends in a trace
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 import click
@@ -35,8 +36,12 @@ def not_yet(what: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def checked_values() -> Iterator[None]:
-    """What users write is checked by the rooms below, with ValueErrors that say the rule: that is wrong usage here."""
+def checked_values(**names: str) -> Iterator[None]:
+    """What users write is checked by the rooms below, with ValueErrors that say the rule: that is wrong usage here.
+
+    Args:
+        names: what an argument is called on this command line, where that isn't `--` and its name.
+    """
     try:
         yield
     except (ValueError, NotImplementedError) as error:
@@ -44,4 +49,26 @@ def checked_values() -> Iterator[None]:
 
         if isinstance(error, TaskQError):
             raise
-        raise WrongUsage(str(error)) from error
+        raise WrongUsage(in_words_of_the_shell(str(error), names)) from error
+
+
+def in_words_of_the_shell(message: str, names: Mapping[str, str]) -> str:
+    """A message of the Python side as one of the command line: `delay='soon'` is `--delay 'soon'` there."""
+
+    def option(name: str) -> str:
+        return names.get(name) or _NAMES.get(name) or "--" + name.removeprefix("--").replace("_", "-")
+
+    message = re.sub(r"^((?:--)?[a-z][a-z_-]*)=(?=\S)", lambda found: option(found[1]) + " ", message)
+    message = re.sub(r"\b([a-z][a-z_]*)=(?=[\s,:;]|$)", lambda found: option(found[1]), message)
+    message = re.sub(r"^(tags|meta) holds", lambda found: option(found[1]) + " holds", message)
+    for theirs, ours in _PHRASES.items():
+        message = message.replace(theirs, ours)
+    return message
+
+
+_NAMES = {"name": "TASK", "tags": "--tag"}
+_PHRASES = {
+    "give seconds, a timedelta, or text such as": "give seconds, or such as",
+    "give a duration above zero or an aware datetime": "give a duration above zero, or an instant",
+    "; write str(…), or use arguments": "",
+}

@@ -7,7 +7,7 @@ import platform
 import click
 
 from taskq.cli import output
-from taskq.cli.options import Verb, json_option, server_options
+from taskq.cli.options import Verb, hidden_server_options, json_option
 
 
 @click.command(
@@ -15,7 +15,7 @@ from taskq.cli.options import Verb, json_option, server_options
     examples=("taskq version --json",),
 )
 @json_option
-@server_options
+@hidden_server_options
 def version(*, json_: bool) -> None:
     """The version of taskq, and of the Python it runs on."""
     import taskq

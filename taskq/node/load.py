@@ -1,17 +1,16 @@
-"""Loads APP in a worker, and says what went wrong in words about the user's own code, file and line first."""
+"""What a worker says of APP: to its node, once it is loaded; to the user, if it can't be, file and line first."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import taskq
 from taskq import __version__
 from taskq.app import TaskQ
-from taskq.importing import load_attribute
 from taskq.node.channel import Hello
 from taskq.node.failure import clean, line_of, message_of
 from taskq.options import DEFAULT_QUEUE, told
@@ -19,26 +18,6 @@ from taskq.task import Task
 
 _FRAMES = 3
 _OURS = (os.path.dirname(taskq.__file__) + os.sep, os.path.dirname(importlib.__file__) + os.sep)  # noqa: PTH120
-
-
-def load_app(path: str, flags: Mapping[str, str]) -> TaskQ:
-    """Import what `module[:attribute]` names, and every module that it includes.
-
-    Args:
-        path: APP, as on the command line.
-        flags: settings given on the command line; they beat all others.
-
-    Raises:
-        ImportError: there is no such thing, or it isn't a TaskQ. Whatever the user's code raises passes as it is.
-    """
-    found = load_attribute(path, "app")
-    if not isinstance(found, TaskQ):
-        kind = type(found).__name__
-        raise ImportError(f"{path!r} is a {kind}, not a TaskQ: write module:attribute of your app")  # noqa: TRY004
-    if flags:
-        found.override(**flags)
-    found.load()
-    return found
 
 
 def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:

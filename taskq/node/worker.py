@@ -14,7 +14,7 @@ import sys
 
 from taskq import __version__, keys, scripts
 from taskq import log as logs
-from taskq.app import TaskQ
+from taskq.app import TaskQ, load_app
 from taskq.connection import connect_async
 from taskq.current import _current
 from taskq.log import get_logger
@@ -38,7 +38,7 @@ from taskq.node.committer import Committer
 from taskq.node.desk import Desk
 from taskq.node.executors import Threads
 from taskq.node.known import known_tasks
-from taskq.node.load import complaint, greeting, load_app
+from taskq.node.load import complaint, greeting
 from taskq.node.loop import Outage
 from taskq.node.pipeline import Pipeline
 from taskq.node.runners import Runners
@@ -229,6 +229,7 @@ def main() -> int:
         return 1
     try:
         app = load_app(start.app, start.flags)
+        app.load()
         app.load()
     except BaseException as error:  # noqa: BLE001 (user code: a module that calls sys.exit() is a mistake like any other)
         channel.say(end, Failed(complaint(start.app, error)))

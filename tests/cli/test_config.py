@@ -31,8 +31,21 @@ def test_each_value_says_where_it_comes_from():
     said = json.loads(config("--json", "--namespace", "shop", TASKQ_URL="redis://db:6379/2", TASKQ_LEASE="10s"))
     assert said["url"] == {"value": "redis://db:6379/2", "source": "environment TASKQ_URL"}
     assert said["namespace"] == {"value": "shop", "source": "flag --namespace"}
-    assert said["lease"] == {"value": "10s", "source": "environment TASKQ_LEASE"}
-    assert said["deadline"] == {"value": "5s", "source": "default"}
+    assert said["lease"] == {"value": 10, "source": "environment TASKQ_LEASE"}
+    assert said["deadline"] == {"value": 5, "source": "default"}
+
+
+def test_json_has_the_values_own_types():
+    """Durations in seconds and sizes in bytes, as in a job's JSON."""
+    said = json.loads(config("--json", TASKQ_LEASE="4500ms", TASKQ_MAX_PAYLOAD="2KiB"))
+    assert {name: each["value"] for name, each in said.items()} == {
+        "url": "redis://localhost:6379/0", "namespace": "taskq", "include": [], "lease": 4.5, "deadline": 5,
+        "max_payload": 2048, "unknown_grace": 3600, "wait_replicas": 0, "app": None,
+        "retention": {
+            "completed": 86400, "failed": 1_209_600, "cancelled": 1_209_600, "max_completed": 10_000,
+            "max_failed": 100_000,
+        },
+    }  # fmt: skip
 
 
 def test_passwords_are_never_printed():
@@ -43,12 +56,17 @@ def test_passwords_are_never_printed():
 def test_an_app_adds_what_its_code_says(project):
     said = json.loads(config("configured", "--json", "--namespace", "x", TASKQ_URL="redis://ignored/0"))
     assert said["url"] == {"value": "redis://db/1", "source": "argument"}
-    assert said["lease"] == {"value": "9s", "source": "argument"}
+    assert said["lease"] == {"value": 9, "source": "argument"}
     assert said["namespace"]["source"] == "flag --namespace"
 
 
 @pytest.mark.parametrize(
-    "app, told", [("nowhere", "nowhere"), ("configured:nope", "nope"), ("broken_one", "RuntimeError")]
+    "app, told",
+    [
+        ("nowhere", "there is no module 'nowhere' here"),
+        ("configured:nope", "module 'configured' has no 'nope': write configured:app"),
+        ("broken_one", "broken_one.py:1"),
+    ],
 )
 def test_an_app_that_cant_be_loaded_is_one_line(project, app, told):
     result = CliRunner().invoke(cli, ["config", app])

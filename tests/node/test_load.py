@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from taskq import Backoff, TaskQ
-from taskq.node.load import complaint, greeting, load_app
+from taskq.app import load_app
+from taskq.node.load import complaint, greeting
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def module(tmp_path, monkeypatch):
 
 def refused(path):
     try:
-        load_app(path, {})
+        load_app(path).load()
     except BaseException as error:  # noqa: BLE001 (whatever a module raises)
         return complaint(path, error).splitlines()
     raise AssertionError
@@ -64,8 +65,9 @@ def test_a_module_that_exits_is_a_mistake_like_any_other(module):
 @pytest.mark.parametrize(
     "text,attribute,why",
     [
-        ("app = 5\n", "", "is a int, not a TaskQ"),
-        ("", "", "has no 'app'"),
+        ("app = 5\n", "", "is a int, not a TaskQ: it has no TaskQ"),
+        ("", "", "has no 'app': it has no TaskQ, write module:attribute of one"),
+        ("from taskq import TaskQ\njobs = TaskQ()\nmore = TaskQ()\n", "", ":jobs or shop_"),
         ("from taskq import TaskQ\napp = TaskQ(include=['shop_nowhere.*'])\n", "", "matches no module"),
     ],
 )
