@@ -28,10 +28,6 @@ class Shard:
     """One node of the cluster."""
 
     def __init__(self, folder: Path, binary: str | None) -> None:
-        self._folder, self._binary = folder, binary
-        self.server = self._made()
-
-    def _made(self) -> Embedded:
         config = {
             "cluster-enabled": "yes",
             "cluster-port": free_port(),
@@ -39,7 +35,7 @@ class Shard:
             "cluster-require-full-coverage": "no",
             "appendfsync": "always",  # what was answered is there after a kill
         }
-        return Embedded(dir=self._folder, port=0, binary=self._binary, config=config, appendonly=True)
+        self.server = Embedded(dir=folder, port=0, binary=binary, config=config, appendonly=True)
 
     def start(self) -> None:
         """Start it; after `kill` it comes back with its data and its part in the cluster."""
@@ -49,7 +45,8 @@ class Shard:
 
     def start_elsewhere(self) -> None:
         """Start it at another address, as after a move to another machine."""
-        self.server = self._made()
+        self.server.port = free_port()
+        self.server.config["cluster-port"] = free_port()
         self.start()
 
     @property

@@ -150,8 +150,16 @@ class Site:
             return False
 
     def fail_over(self) -> None:
-        """The sentinels' own, while everything is up: the old primary becomes a replica."""
+        """The sentinels' own, while everything is up. The old primary stays one for some ten seconds (`demote`)."""
         self._ask(self.sentinels[0], "FAILOVER", MASTER)
+
+    def demote(self) -> None:
+        """What the sentinels do with the first primary in the end."""
+        port = self.servers[self.writable()].port
+        assert port is not None
+        self.clients[0].replicaof("127.0.0.1", port)
+        self.clients[0].execute_command("CLIENT", "KILL", "TYPE", "normal")
+        wait_until(self.demoted, 10, what="a demotion")
 
     def signal(self, number: int, sign: int) -> None:
         """Signal one of the servers."""

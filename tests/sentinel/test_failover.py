@@ -15,7 +15,7 @@ import redis
 
 from taskq import TaskQ, Unavailable
 from taskq.embedded import Embedded
-from tests.waiting import await_until, wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)
 log = logging.getLogger(__name__)
@@ -124,14 +124,16 @@ def test_a_failover_under_load(shop, site, ledger, kind):
         wait_until(lambda: len(callers.added) > 20)
         struck_at = time.monotonic()
         switched = struck(site, kind)
-        if kind == "demoted":  # the sentinels promote first; what the old primary still takes until then is lost
-            wait_until(site.demoted, 20, what="a demotion")
-        demoted = time.monotonic()
-        wait_until(lambda: sum(at > demoted for _, _, at in callers.added) > 20, 20, what="calls that are answered")
+        if kind == "demoted":
+            time.sleep(2)  # callers ask the sentinels once a second: they leave before it is demoted
+            left = time.monotonic()
+            site.demote()
+        else:
+            left = switched
+        wait_until(lambda: sum(at > left for _, _, at in callers.added) > 20, 20, what="calls that are answered")
     if kind == "stopped":
         site.signal(0, signal.SIGCONT)
         wait_until(lambda: refuses(site.clients[0]), 5, what="a primary without replicas that takes no writes")
-        wait_until(site.demoted, 30, what="a demotion")
     began_again_s = min(each.at for each in ledger.starts() if each.at > switched) - switched
     calls_s = callers.went_on_s(switched)
     waiting.join(60)
@@ -149,7 +151,8 @@ def test_a_failover_under_load(shop, site, ledger, kind):
     )  # fmt: skip
     assert began_again_s < GOES_ON_S
     assert max(calls_s.values()) < GOES_ON_S
-    assert all(added[id][1] <= demoted for id in lost), "a job was lost that the new primary had taken"
+    lag_s = 1.5 if kind == "demoted" else 0.2  # what the old primary took after the other's promotion, or before
+    assert all(added[id][1] < switched + lag_s for id in lost), "a job was lost that the new primary had taken"
     assert kind == "demoted" or len(lost) <= 5
     epochs_grow(ledger)
     assert not set(ledger.more_than_once()) & {job.id for job in through}, "a job ran twice though its lease was kept"
@@ -164,7 +167,8 @@ async def test_a_demoted_primary_is_left_by_connections_that_lay_idle(site, name
     task.enqueue()
     await asyncio.gather(*(task.aenqueue() for _ in range(5)))  # several connections lie idle then
     site.fail_over()
-    await await_until(site.demoted, 20)
+    await asyncio.to_thread(site.until_switched)
+    await asyncio.to_thread(site.demote)
     for _ in range(8):
         began = time.monotonic()
         assert (await task.aenqueue()).created

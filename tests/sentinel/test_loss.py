@@ -10,6 +10,7 @@ import time
 import pytest
 
 from taskq import JobNotFound, NotReplicated, ServerFull, TaskQ, TaskQError, Unavailable
+from tests.sentinel.site import Site
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)
@@ -27,11 +28,29 @@ def loose(site):
     return site
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory, server_binary):
+    """One for the tests without a failover."""
+    site = Site(tmp_path_factory.mktemp("calm"), server_binary, least_replicas=0)
+    try:
+        yield site.start()
+    finally:
+        site.close()
+
+
+@pytest.fixture
+def cut(calm):
+    """Its replicas can be cut off, and are mended with the test."""
+    yield calm
+    calm.mend_replicas()
+    calm.until_whole()
+
+
 def test_what_was_not_replicated(shop, loose, ledger):
     """CONN-13, LOCK-09: jobs vanish and jobs that ended come back, as the docs say; no job sticks; epochs only grow."""
     site = loose
     shop.fleet.start("-w", "2", "-c", "20")
-    running = shop.enqueue_many(shop.shop.nap.call(seconds) for seconds in (3, 3, 12, 12))
+    running = shop.enqueue_many(shop.shop.nap.call(seconds) for seconds in (2, 2, 9, 9))
     due = [shop.enqueue(shop.shop.nap, 0, queue="default", delay=1) for _ in range(3)]
     shop.until(running, "running")
     site.clients[0].execute_command("WAIT", 2, 5000)
@@ -66,9 +85,9 @@ def test_what_was_not_replicated(shop, loose, ledger):
     shop.until(fresh, timeout=20)
 
 
-def test_wait_replicas_says_what_is_not_safe_yet(loose, namespace):
+def test_wait_replicas_says_what_is_not_safe_yet(cut, namespace):
     """The job is there and runs; the same call may be sent again, and isn't told more than is true."""
-    site = loose
+    site = cut
     app = TaskQ(site.url, namespace=namespace, wait_replicas=1, deadline="1s")
     task = app.by_name("t", queue="default")
     assert task.enqueue().created
@@ -99,8 +118,8 @@ def test_wait_replicas_says_what_is_not_safe_yet(loose, namespace):
     other.close()
 
 
-async def test_wait_replicas_for_coroutines(loose, namespace):
-    site = loose
+async def test_wait_replicas_for_coroutines(cut, namespace):
+    site = cut
     app = TaskQ(site.url, namespace=namespace, wait_replicas=2, deadline="1s")
     task = app.by_name("t", queue="default")
     assert len(await app.aenqueue_many(task.call() for _ in range(600))) == 600
@@ -114,15 +133,18 @@ async def test_wait_replicas_for_coroutines(loose, namespace):
     await app.aclose()
 
 
-def test_a_repeat_at_maxmemory_is_answered(loose, namespace):
+def test_a_repeat_at_maxmemory_is_answered(cut, namespace):
     """It writes, so that WAIT has something to tell; yet it adds nothing, and a full server doesn't refuse it."""
-    app = TaskQ(loose.url, namespace=namespace, wait_replicas=1, deadline="1s")
+    app = TaskQ(cut.url, namespace=namespace, wait_replicas=1, deadline="1s")
     task = app.by_name("t", queue="default")
     task.using(id="one").enqueue()
-    loose.clients[0].config_set("maxmemory", 1)
-    with pytest.raises(ServerFull):
-        task.enqueue()
-    assert not task.using(id="one").enqueue().created
+    cut.clients[0].config_set("maxmemory", 1)
+    try:
+        with pytest.raises(ServerFull):
+            task.enqueue()
+        assert not task.using(id="one").enqueue().created
+    finally:
+        cut.clients[0].config_set("maxmemory", 0)
     app.close()
 
 
@@ -184,8 +206,8 @@ def test_sentinels_are_away_but_the_primary_is_not(site, namespace):
     app.close()
 
 
-def test_a_name_that_no_sentinel_knows(site, namespace):
-    app = TaskQ(site.url.replace("/main/", "/mian/"), namespace=namespace, deadline="500ms")
-    with pytest.raises(Unavailable, match="mian at .*no such master"):
+def test_a_name_that_no_sentinel_knows(calm, namespace):
+    app = TaskQ(calm.url.replace("/main/", "/mian/"), namespace=namespace, deadline="500ms")
+    with pytest.raises(Unavailable, match=r"mian at .*no such master"):
         app.ping()
     app.close()
