@@ -26,6 +26,7 @@ keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled'
 )
 local arg = args.bind('now')
+redis.looks = true
 
 local answer = {}
 for _, name in ipairs({ 'pending', 'scheduled', 'retryable', 'completed', 'failed', 'cancelled' }) do

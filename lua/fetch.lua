@@ -15,6 +15,7 @@
 
 keys.bind('prefix', 'leases')
 local arg = args.bind('now')
+redis.looks = true
 
 local answer = {}
 args.groups(arg, 1)

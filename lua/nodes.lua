@@ -16,6 +16,7 @@
 
 keys.bind('prefix', 'nodes')
 local arg = args.bind('now', 'within_ms', 'limit')
+redis.looks = true
 
 local now = clock.now(arg.now)
 local answer = {}

@@ -30,6 +30,7 @@ keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled'
 )
 local arg = args.bind('now', 'state', 'offset', 'limit')
+redis.looks = true
 
 local offset = args.number(arg.offset, 'offset', 0)
 local limit = args.number(arg.limit, 'limit', 0, 1000)

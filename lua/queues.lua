@@ -13,6 +13,7 @@
 
 keys.bind('prefix', 'queues')
 local arg = args.bind('now')
+redis.looks = true
 
 local names = {}
 for _, name in ipairs(redis.call('SMEMBERS', keys.queues)) do

@@ -16,6 +16,7 @@
 
 keys.bind('prefix', 'nodes')
 local arg = args.bind('now', 'task')
+redis.looks = true
 
 local flat = redis.call('HGETALL', keys.task(arg.task))
 if #flat > 0 then

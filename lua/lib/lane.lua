@@ -10,7 +10,7 @@ local lane = { known = {}, order = {} }
 local NO_KEY = '-'
 
 -- As enqueue takes it and a set names it: another spelling would be another lane.
-local function is_priority(text)
+function lane.is_priority(text)
   local number = record.number(text)
   return number and number >= -512 and number <= 511 and clock.text(number) == text
 end
@@ -36,14 +36,16 @@ function lane.named(class, priority)
   return found
 end
 
--- Whether a text can be the name of a class.
+-- Whether a text can be the name of a class: an executor kind, and what else is needed.
+local EXECUTORS = { async = true, thread = true, process = true }
+
 function lane.is_class(text)
-  return text and string.find(text, '^%w[%w=;,._-]*$') ~= nil
+  return text and EXECUTORS[string.match(text, '^%a+')] and string.find(text, '^[%w=;,._-]+$') ~= nil
 end
 
 function lane.of(job)
   local class = lane.is_class(job.class) and job.class or 'async'
-  return lane.named(class, is_priority(job.priority) and job.priority or '0')
+  return lane.named(class, lane.is_priority(job.priority) and job.priority or '0')
 end
 
 -- At the end of the body. Returns the entry, which the record keeps.
@@ -60,14 +62,20 @@ function lane.restore(job, place)
   redis.call('ZADD', here.front, place, job.id)
 end
 
+-- Whether a body has this entry, and it is of this job.
+function lane.holds(body, entry, id)
+  if not entry or #entry > 24 or not string.find(entry, '^%d+%-%d+$') then
+    return false
+  end
+  local found = redis.call('XRANGE', body, entry, entry)[1]
+  return found ~= nil and found[2][2] == id
+end
+
 function lane.remove(job)
   local here = lane.of(job)
   here.taken = true
-  if job.entry and string.find(job.entry, '^%d+%-%d+$') and #job.entry <= 24 then
-    local entry = redis.call('XRANGE', here.body, job.entry, job.entry)[1]
-    if entry and entry[2][2] == job.id then
-      redis.call('XDEL', here.body, job.entry)
-    end
+  if lane.holds(here.body, job.entry, job.id) then
+    redis.call('XDEL', here.body, job.entry)
   else
     redis.call('ZREM', here.front, job.id)
   end
@@ -200,7 +208,7 @@ function lane.best(class)
       return nil
     end
     local here = lane.named(class, priority)
-    if is_priority(priority) and leads(here) then
+    if lane.is_priority(priority) and leads(here) then
       return here
     end
     redis.call('ZREM', here.levels, priority)

@@ -1,9 +1,11 @@
 -- Every call to the server. Under a name of ours may stand what isn't ours: restored into the wrong place, written by
 -- hand or by another program. A structure of the wrong kind counts as missing, which every script bears: it is put
 -- aside, where people find it for two weeks, and the call is made again. So no script ends half way for what it meets.
+--
+-- A script that only looks says so: then nothing is put aside, and what is of the wrong kind answers as if missing.
 
 local server = redis
-local redis = { pcall = server.pcall }
+local redis = { pcall = server.pcall, looks = false }
 
 local ASIDE_MS = 1209600000
 
@@ -21,7 +23,10 @@ function redis.call(...)
     return reply
   end
   local command, key, field = ...
-  if string.find(reply.err, 'WRONGTYPE', 1, true) or string.find(reply.err, 'exhausted the last', 1, true) then
+  local wrong = string.find(reply.err, 'WRONGTYPE', 1, true)
+  if wrong and redis.looks then
+    return server.call(command, KEYS[1], select(3, ...)) -- no key is called as the prefix alone
+  elseif wrong or string.find(reply.err, 'exhausted the last', 1, true) then
     redis.put_aside(key)
   elseif command == 'HINCRBY' and string.find(reply.err, '^ERR') then
     -- A count that is no number, or at the end of numbers: it begins anew.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from taskq import commands, keys, scripts
-from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed
+from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
 from tests.lua.room import LEASE_MS, Room, new
 
 Build = Callable[[Room, int], Command[Any]]
@@ -165,8 +165,35 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "nodes": (1, 0, lambda room, n: commands.nodes(_registry(room))),
     "task_info": (1, 0, lambda room, n: commands.task_info(_registry(room), "t")),
 }
+COSTS |= {
+    # Those of `taskq fsck`, which nobody waits for.
+    "scan": (1, 0, lambda room, n: fsck.scan(room.q, f"{room.q.prefix}*", count=n)),
+    "members": (2, 0, lambda room, n: _after(enqueued(room, n), fsck.members(room.q, "body:async:0"))),
+    "survey_jobs": (0, 16, lambda room, n: fsck.survey_jobs(room.q, _rows(enqueued(room, n)), now=room.now)),
+    "survey_lanes": (1, 12, lambda room, n: fsck.survey_lanes(room.q, _lanes(n))),
+    "survey_keys": (0, 2, lambda room, n: fsck.survey_keys(room.q, [f"k{i}" for i in range(n)])),
+    "mend_jobs": (
+        20,
+        16,
+        lambda room, n: fsck.mend_jobs(room.q, _rows(ended(room, n)), lease_ms=LEASE_MS, now=room.now),
+    ),
+    "mend_lanes": (4, 14, lambda room, n: fsck.mend_lanes(room.q, _lanes(n), now=room.now)),
+    "mend_keys": (1, 2, lambda room, n: fsck.mend_keys(room.q, [fsck.Wanted(f"k{i}", "hash", 5) for i in range(n)])),
+}
 # Called without an injected time, these read the clock once.
 CLOCK = {"nodes": 1}
+
+
+def _rows(ids: list[str]) -> list[fsck.Row]:
+    return [fsck.Row(id.encode(), "async:0", "1-1") for id in ids]
+
+
+def _lanes(n: int) -> list[fsck.Lane]:
+    return [fsck.Lane("async", str(i)) for i in range(n)]
+
+
+def _after(_: object, command: Command[Any]) -> Command[Any]:
+    return command
 
 
 def _registry(room: Room) -> keys.ClusterKeys:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed
+from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
+from taskq.fsck import judge
 from taskq.inspector import _shown
 from tests.lua.room import LEASE_MS, Room, new
 from tests.lua.test_cancel import seed
@@ -66,6 +67,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.resume(q, now=now)
     yield commands.wake(q, ["async"], now=now)
     yield commands.declare(q, kinds={"t": "async"}, retention={}, now=now)
+    yield from _fsck(room, ids)
     yield from _registry(room)
 
 
@@ -80,6 +82,21 @@ def _ends(room: Room, jobs: list[commands.Claimed], worker: str) -> Iterator[Com
     snoozed = [Snoozed(job.id, job.epoch, ("snooze", "unknown")[n % 2], 5, "x") for n, job in enumerate(rest[3:5])]
     yield commands.snooze(q, worker=worker, grace_ms=1000, jobs=snoozed, now=now)
     yield commands.bury(q, worker=worker + "x", why="x", jobs=[Buried(job.id, job.epoch, "lost") for job in rest[5:]])
+
+
+def _fsck(room: Room, ids: list[str]) -> Iterator[Command[Any]]:
+    q, now = room.q, room.now
+    rows = [fsck.Row(id.encode(), lane, entry) for id in ids for lane in ("", "async:0") for entry in ("", "1-1")]
+    lanes = [fsck.Lane("async", "0"), fsck.Lane("async", "1"), fsck.Lane("thread", "0"), fsck.Lane("", "x")]
+    yield fsck.scan(q, f"{q.prefix}*")
+    for name in ("leases", "body:async:0", "front:async:1", "levels:async", "nothing"):
+        yield fsck.members(q, name)
+    yield fsck.survey_jobs(q, rows, now=now).then(lambda facts: [list(judge.of_job(each)) for each in facts])
+    yield fsck.survey_lanes(q, lanes).then(lambda facts: [list(judge.of_lane(each)) for each in facts])
+    yield fsck.survey_keys(q, ["leases", "meta"])
+    yield fsck.mend_jobs(q, rows, lease_ms=LEASE_MS, now=now)
+    yield fsck.mend_lanes(q, lanes, now=now)
+    yield fsck.mend_keys(q, [fsck.Wanted("leases", "zset", None), fsck.Wanted("claimed:n.9", "hash", 5000)])
 
 
 def _registry(room: Room) -> Iterator[Command[Any]]:

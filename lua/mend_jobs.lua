@@ -1,0 +1,193 @@
+-- Put jobs where their state says, and nowhere else. What is right stays as it is, so a call may come late or twice. A
+-- running job without a lease gets one of one lease's time: a holder that lives renews it, of one that is dead it is
+-- reaped.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   classes    hash    class -> what it needs of a worker
+--   scheduled  zset    jobs by due time
+--   retryable  zset    failed jobs by the end of their backoff
+--   expiring   zset    waiting jobs that have `expires`, by that time
+--   leases     zset    running jobs by lease expiry
+--   pending    zset    jobs that wait for other jobs
+--   completed  zset    by time of entry
+--   failed     zset    by time of entry
+--   cancelled  zset    by time of entry
+--   prune      zset    ended jobs by the time they may go
+--   events     stream  one entry a call and kind of transition
+--   stats      hash    totals by state and task
+--   empty      zset    lanes whose body ran empty, by when
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   lease_ms   ms      one lease
+--   ...                  a row each: id, and where it was seen: a lane ('' for none) and its entry
+-- REPLY
+--   {word, ...}  a row each: sound (nothing was to be done) | mended | condemned (no record: now a failed job) | gone
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/event.lua
+-- @include lib/stats.lua
+-- @include lib/retention.lua
+-- @include lib/wake.lua
+-- @include lib/lane.lua
+-- @include lib/state.lua
+-- @include lib/lease.lua
+
+keys.bind(
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
+  'cancelled', 'prune', 'events', 'stats', 'empty'
+)
+local arg = args.bind('now', 'lease_ms')
+
+local now = clock.now(arg.now)
+local lease_ms = lease.length(arg.lease_ms)
+local LEASE_MAX_MS = 86400000
+local STANDS_IN = {
+  pending = 'pending', scheduled = 'scheduled', retryable = 'retryable', running = 'leases', completed = 'completed',
+  failed = 'failed', cancelled = 'cancelled',
+}
+local FIELDS = { 'scheduled_at', 'finished_at', unpack(record.CORE) }
+local changed
+
+-- A call that answers how much it changed.
+local function call(...)
+  local count = redis.call(...)
+  changed = changed or count > 0
+  return count
+end
+
+-- Out of every set but the one where it belongs.
+local function leave_others(id, set)
+  for _, other in pairs(STANDS_IN) do
+    if other ~= set then
+      call('ZREM', keys[other], id)
+    end
+  end
+end
+
+-- Into its set, at a time, unless it stands there.
+local function stand_in(set, id, at)
+  if not redis.call('ZSCORE', keys[set], id) then
+    call('ZADD', keys[set], at, id)
+  end
+end
+
+-- In the lane where it was seen it stands rightly only if that is its place.
+local function leave_lane(id, seen_in, seen_at, place)
+  local class, priority = string.match(seen_in, '^(.+):(.-)$')
+  if not class then
+    return
+  end
+  local here, left = lane.named(class, priority), 0
+  if place ~= here.body .. seen_at and lane.holds(here.body, seen_at, id) then
+    left = call('XDEL', here.body, seen_at)
+  end
+  if place ~= here.front then
+    left = left + call('ZREM', here.front, id)
+  end
+  here.taken = here.taken or left > 0
+end
+
+-- A waiting job's place in its lane: its entry, or the front; there it goes if it stands in neither.
+local function place_in_lane(job)
+  local here = lane.of(job)
+  if lane.holds(here.body, job.entry, job.id) then
+    return here.body .. job.entry
+  end
+  if not redis.call('ZSCORE', here.front, job.id) then
+    lane.restore(job, record.number(job.place) or record.number(job.created_at, now))
+    redis.call('HSET', job.key, 'entry', '')
+    changed = true
+  end
+  return here.front
+end
+
+local function mend_running(id)
+  local till = tonumber(redis.call('ZSCORE', keys.leases, id) or nil)
+  if not till or till > now + LEASE_MAX_MS then
+    redis.call('ZADD', keys.leases, now + lease_ms, id)
+    changed = true
+  end
+end
+
+local function mend_ended(job)
+  local at = record.number(job.finished_at)
+  if not at then
+    at = now
+    call('HSET', job.key, 'finished_at', clock.text(now))
+  end
+  stand_in(job.state, job.id, at)
+  local has_result = redis.call('HEXISTS', job.key, 'result') == 1
+  stand_in('prune', job.id, clock.text(retention.due(job, job.state, at, has_result) or now))
+end
+
+local function mend_expiry(job)
+  local expires_at = record.number(job.expires_at)
+  if not expires_at or job.epoch or job.state == 'running' or state.ends(job.state) then
+    call('ZREM', keys.expiring, job.id)
+  elseif tonumber(redis.call('ZSCORE', keys.expiring, job.id) or nil) ~= expires_at then
+    redis.call('ZADD', keys.expiring, expires_at, job.id)
+    changed = true
+  end
+end
+
+local function mend(job, seen_in, seen_at)
+  local set, place = STANDS_IN[job.state], nil
+  leave_others(job.id, set)
+  if job.state == 'available' then
+    place = place_in_lane(job)
+  end
+  leave_lane(job.id, lane.of(job).name, job.entry or '', place)
+  leave_lane(job.id, seen_in, seen_at, place)
+  if state.ends(job.state) then
+    mend_ended(job)
+  else
+    call('ZREM', keys.prune, job.id)
+  end
+  if job.state == 'running' then
+    mend_running(job.id)
+  elseif job.state == 'scheduled' or job.state == 'retryable' then
+    stand_in(set, job.id, record.number(job.scheduled_at, now))
+  elseif job.state == 'pending' then
+    stand_in(set, job.id, record.number(job.created_at, now))
+  end
+  mend_expiry(job)
+end
+
+args.groups(arg, 3)
+state.begin()
+local words = {}
+for i = arg.rest, #ARGV, 3 do
+  local id, seen_in, seen_at = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local job, why = record.fields(id, FIELDS)
+  changed = false
+  if job then
+    mend(job, seen_in, seen_at)
+    words[#words + 1] = changed and 'mended' or 'sound'
+  else
+    leave_others(id)
+    call('ZREM', keys.prune, id)
+    call('ZREM', keys.expiring, id)
+    local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry')
+    leave_lane(id, lane.of({ class = told[1], priority = told[2] }).name, told[3] or '')
+    leave_lane(id, seen_in, seen_at)
+    if why == 'damaged' then
+      state.condemn(id, now)
+    end
+    words[#words + 1] = why == 'damaged' and 'condemned' or 'gone'
+  end
+  if changed then
+    event.note('mended', id)
+    stats.add('mended', job and job.task or '?', 1)
+  end
+end
+for _, class in ipairs(state.flush(now)) do
+  if redis.call('HSETNX', keys.classes, class, 'executor=' .. class) == 1 then
+    redis.call('HINCRBY', keys.meta, 'class_version', 1)
+  end
+end
+return words

@@ -1,0 +1,35 @@
+-- Put keys aside that are of the wrong kind for their name, and give short-lived ones that would stay the time they
+-- should have.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   ...                  a key each: its name without the prefix, the type it should have ('' = any), its TTL in ms
+--                        ('' = it may stay)
+-- REPLY
+--   {word, ...}  a key each: sound | aside | expires
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+
+keys.bind('prefix', 'meta')
+local arg = args.bind('now')
+
+args.groups(arg, 3)
+redis.call('HDEL', keys.meta, '')
+local words = {}
+for i = arg.rest, #ARGV, 3 do
+  local key, wanted, ttl_ms = keys.prefix .. ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local kind, word = redis.call('TYPE', key).ok, 'sound'
+  if kind ~= 'none' and wanted ~= '' and kind ~= wanted then
+    redis.put_aside(key)
+    word = 'aside'
+  elseif ttl_ms ~= '' and redis.call('PTTL', key) == -1 then
+    redis.call('PEXPIRE', key, args.number(ttl_ms, 'ttl', 1))
+    word = 'expires'
+  end
+  words[#words + 1] = word
+end
+return words
