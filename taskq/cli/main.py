@@ -39,13 +39,14 @@ COMMANDS = {
     "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
     "stats": Lazy("stats", "How many jobs are in each state."),
+    "fsck": Lazy("fsck", "Is every job in one state and one place? Repairs."),
     "doctor": Lazy("doctor", "Whether the server is as taskq needs it."),
     "config": Lazy("config", "The settings, and where each comes from."),
     "version": Lazy("version", "The version."),
 }
 LATER = (
     *("task", "node", "leader", "lock", "schedule", "cron", "flow"),
-    *("top", "fsck", "bench"),
+    *("top", "bench"),
 )
 
 
