@@ -80,7 +80,7 @@ def table(
             be cut to before it is left out; 0 for not at all.
     """
     shown = [[clean(value) for value in row] for row in rows]
-    if sys.stdout.isatty():
+    if on_terminal():
         _rich_table(headings, shown, numbers, spare or {})
         return
     filled = [list(headings), *([each or "-" for each in row] for row in shown)]
@@ -143,6 +143,11 @@ _STYLES = {
     "retryable": "yellow",
     "paused": "yellow",
 }
+
+
+def on_terminal() -> bool:
+    """Whether a person reads stdout."""
+    return sys.stdout.isatty()
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> None:

@@ -39,11 +39,11 @@ def known_queues(place: TaskQ, names: Sequence[str] | None) -> list[str]:
 
     One that was never used is refused: it is a slip that would otherwise look like success.
     """
+    with checked_values(queue="QUEUE"):
+        asked = list(dict.fromkeys(checked_name(name, name="queue") for name in names or ()))
     there = [str(each["queue"]) for each in place.inspector.queues()]
     if names is None:
         return there
-    with checked_values(queue="QUEUE"):
-        asked = list(dict.fromkeys(checked_name(name, name="queue") for name in names))
     for name in asked:
         if name not in there:
             refuse(f"there is no queue {name!r}{did_you_mean(name, there)}: nothing was ever enqueued in it")

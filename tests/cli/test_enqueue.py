@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 
 import pytest
 
 from taskq import commands, keys
 from tests.waiting import wait_until
+
+ONCE = '{"max_attempts":1,"priority":-7}'
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def known(run, namespace):
             node="n",
             ttl_ms=30_000,
             fields={"tasks": json.dumps(["shop.add", "shop.send"]), "queues": json.dumps(["sums", "email"])},
-            tasks=[("shop.add", "sums", "async"), ("shop.send", "email", "thread")],
+            tasks=[("shop.add", "sums", "async"), ("shop.send", "email", "thread", ONCE)],
         )
     )
 
@@ -49,6 +52,28 @@ def test_every_option_is_stored(taskq, known):
     )  # fmt: skip
     assert (job["max_attempts"], job["timeout"], job["args"]) == (7, 30, [-1])
     assert job["expires_at"] > job["scheduled_at"] > job["created_at"]
+
+
+@pytest.mark.parametrize("words", [(), ("--queue", "email"), ("--queue", "sums")])
+def test_what_the_tasks_code_says_holds(taskq, known, words):
+    job = stored(taskq, taskq("enqueue", "shop.send", *words, "a@b.c").stdout.strip())
+    assert (job["max_attempts"], job["priority"]) == (1, -7)
+    job = stored(taskq, taskq("enqueue", "shop.send", *words, "--max-attempts", "4", "a@b.c").stdout.strip())
+    assert (job["max_attempts"], job["priority"]) == (4, -7)
+
+
+def test_a_task_served_from_two_queues_is_said(taskq, known, run, namespace):
+    other = [("shop.add", "apart", "async")]
+    run(commands.beat(keys.cluster(namespace), node="n2", ttl_ms=30_000, fields={}, tasks=other))
+    result = taskq("enqueue", "shop.add", "1", "2")
+    assert result.stdout.startswith("apart:")
+    assert "from two queues, 'apart' and 'sums': this job goes to 'apart'; --queue chooses" in result.stderr
+    assert taskq("enqueue", "shop.add", "1", "2", "--queue", "sums").stderr == ""
+
+
+def test_the_end_of_a_tasks_name_is_enough_to_be_told_it(taskq, known):
+    result = taskq("enqueue", "send", "a@b.c")
+    assert (result.exit_code, "(did you mean 'shop.send'?)" in result.stderr) == (1, True)
 
 
 def test_instants_with_a_zone(taskq, known):
@@ -115,7 +140,18 @@ def test_wait_for_what_doesnt_end_well_is_exit_code_1(taskq):
     assert "RuntimeError: text with \\x1b[31m" in failed.stderr
     late = taskq("enqueue", "shop.slow", "60", "--wait", "--wait-timeout", "200ms")
     assert (late.exit_code, late.stdout) == (1, "")
-    assert "has not ended within" in late.stderr
+    assert "has not ended within 200ms (it is" in late.stderr
+
+
+def test_ending_the_wait_says_that_the_job_goes_on(start, server_url, app, namespace):
+    place = ("--url", server_url, "--namespace", namespace)
+    process = start("enqueue", "shop.add", "1", "--queue", "default", "--wait", *place)
+    id = next(line for line in process.stderr if line.startswith("default:")).strip()
+    wait_until(lambda: app.job(id).refresh().record.fields.get(b"waited"))
+    process.send_signal(signal.SIGINT)
+    out, told = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert f"job {id} goes on; how it stands: taskq job show {id}\n" in told
 
 
 @pytest.mark.usefixtures("worker")

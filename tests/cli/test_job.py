@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
-from taskq.commands import Done, Failure, claim, complete, fail
+from taskq import keys
+from taskq.commands import Done, Failure, cancel, claim, complete, fail
 
 HOSTILE = "\x1b]0;owned\x07<b>[red]x[/red]\u202e"
 
@@ -204,6 +206,57 @@ def test_clear_of_at_most_so_many(taskq, add, finish):
     assert taskq("job", "clear", "--limit", "260", "--yes").stdout == "default: 260 deleted\n"
     assert listed(taskq, "--state", "failed")["total"] == 140
     assert taskq("job", "clear", "--limit", "999", "--yes").stdout == "default: 140 deleted\n"
+
+
+def test_a_limit_takes_the_longest_ended_of_every_queue_and_state(taskq, app, run, namespace):
+    """Two queues and two states, ended in turns; what is announced is what is done."""
+    ended, began = [], int(time.time() * 1000) - 60_000
+    for number in range(12):
+        queue, state = ("a", "b")[number % 2], ("failed", "cancelled")[number // 2 % 2]
+        q = keys.queue(namespace, queue)
+        id = app.by_name("x.y", queue=queue).using(id=f"{number}").enqueue().id
+        at = began + number * 1000
+        if state == "cancelled":
+            run(cancel(q, [id], now=at))
+        else:
+            (got,) = run(
+                claim(q, worker="w.1", request=number + 1, lease_ms=8000, limit=1, free={"async": 1}, now=at)
+            ).jobs
+            run(fail(q, worker="w.1", failures=[Failure(got.id, got.epoch, "fail", 0, "{}", "no")], now=at))
+        ended.append(id)
+    result = taskq("job", "clear", "--limit", "7", "--yes")
+    assert result.stderr.splitlines() == [
+        f"delete in {namespace}/a: 2 failed, 2 cancelled (the 7 of 12 that ended first)",
+        f"delete in {namespace}/b: 2 failed, 1 cancelled (the 7 of 12 that ended first)",
+    ]
+    assert result.stdout.splitlines() == ["a: 4 deleted", "b: 3 deleted", "in all: 7 deleted"]
+    assert sorted(each["id"] for each in listed(taskq)["data"]) == sorted(ended[7:])
+
+
+def test_a_limit_reads_page_after_page(taskq, app, add, finish, monkeypatch):
+    monkeypatch.setattr("taskq.cli.scope._PAGE", 7)
+    add(40)
+    first, later = finish(20, "fail"), finish(20, "fail")
+    assert taskq("job", "clear", "--limit", "25", "--yes").stdout == "default: 25 deleted\n"
+    left = {each["id"] for each in listed(taskq)["data"]}
+    assert left < set(later)
+    assert not left & set(first)
+
+
+def test_a_narrow_terminal_breaks_no_id(taskq, app, finish, monkeypatch):
+    app.by_name("shop.tasks.orders.report", queue="default").enqueue()
+    (id,) = finish(1, "fail", json.dumps({"type": "ValueError", "message": "a long story " * 9}), "a long story " * 9)
+    monkeypatch.setattr("taskq.cli.output.on_terminal", lambda: True)
+    for columns in (40, 60, 80, 100, 120, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        result = taskq("job", "list")
+        heading, row = result.stdout.splitlines()
+        assert id in row.split()
+        assert max(len(heading), len(row.rstrip())) <= max(columns, len(id) + 2 + len("failed"))
+    assert "note" in heading
+    assert result.stderr == ""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert taskq("job", "list").stderr == "too narrow here for attempt, since, note; --json shows everything\n"
 
 
 def test_off_a_terminal_clear_wants_yes_and_tells_its_scope_first(taskq, add, finish, app, namespace):

@@ -56,6 +56,29 @@ def test_a_table_shows_stored_text_as_data(terminal, monkeypatch, capsys):
     assert all(line.isprintable() for line in shown.splitlines())
 
 
+WIDTHS = {"id": 44, "task": 24, "state": 9, "attempt": 7, "since": 19, "note": 80}
+SPARE = {"note": 16, "since": 0, "attempt": 0, "task": 12}
+
+
+@pytest.mark.parametrize(
+    "room,kept",
+    [
+        (300, WIDTHS),
+        (193, WIDTHS),
+        (192, {**WIDTHS, "note": 79}),
+        (129, {**WIDTHS, "note": 16}),
+        (128, {"id": 44, "task": 24, "state": 9, "attempt": 7, "since": 19}),
+        (110, {"id": 44, "task": 24, "state": 9, "attempt": 7}),
+        (89, {"id": 44, "task": 24, "state": 9}),
+        (80, {"id": 44, "task": 23, "state": 9}),
+        (60, {"id": 44, "state": 9}),
+        (10, {"id": 44, "state": 9}),
+    ],
+)
+def test_a_narrow_room_keeps_what_cant_be_spared(room, kept):
+    assert output.fit(WIDTHS, room, SPARE) == kept
+
+
 def test_a_plain_table_is_columns(capsys):
     output.table(("name", "n"), [("a", 1), ("bcd", 200), (None, 3)], numbers=("n",))
     assert capsys.readouterr().out == "name    n\na       1\nbcd   200\n-       3\n"
