@@ -96,8 +96,9 @@ class Pipeline:
         if job.timer is not None:
             job.timer.cancel()
         self._finish(job, ending)
-        with contextlib.suppress(Exception):  # a line of the log decides nothing
-            tell(ending)
+        if type(ending) is not Done:
+            with contextlib.suppress(Exception):  # a line of the log decides nothing
+                tell(ending)
 
     def _of_error(self, job: Running, error: BaseException) -> Ending | None:
         """Telling an error asks code of the user's: its class, its backoff. What that raises is the error then."""

@@ -1,6 +1,7 @@
 """Finishes leave together, one call under way per queue, and are repeated until they are answered."""
 
 import asyncio
+import contextvars
 
 import pytest
 
@@ -155,3 +156,21 @@ async def test_one_finish_the_server_refuses_harms_no_other_and_is_told(committe
     await committer.flush()
     assert sorted(settled) == [("default:0", "ok"), ("default:1", "refused"), ("default:2", "ok")]
     assert refused == ["default:1"]
+
+
+async def test_what_is_sent_belongs_to_no_jobs_context(committer, redis, settled, monkeypatch):
+    var = contextvars.ContextVar("var", default="nobody's")
+    seen, send = [], redis.send
+
+    async def look(commands):
+        seen.append(var.get())
+        return await send(commands)
+
+    monkeypatch.setattr(committer, "_send", look)
+    redis.refused = {"default:1"}  # sent alone then, which makes a task of its own
+    var.set("a job's")
+    for n in range(3):
+        committer.add(*done(n))
+    await committer.flush()
+    assert set(seen) == {"nobody's"}
+    assert len(settled) == 3
