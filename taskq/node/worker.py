@@ -230,7 +230,6 @@ def main() -> int:
     try:
         app = load_app(start.app, start.flags)
         app.load()
-        app.load()
     except BaseException as error:  # noqa: BLE001 (user code: a module that calls sys.exit() is a mistake like any other)
         channel.say(end, Failed(complaint(start.app, error)))
         return 1
