@@ -70,7 +70,8 @@ def _plain(kind: bytes, value: Any) -> Value:
     if kind == b"hash":
         return {(name := text(field)): _in_order(name, text(each)) for field, each in value.items()}
     if kind == b"zset":
-        return {text(member): int(score) for member, score in value}
+        flat = iter(value if value and isinstance(value[0], bytes) else [each for pair in value for each in pair])
+        return {text(member): int(float(score)) for member, score in zip(flat, flat, strict=True)}  # by redis-py's age
     if kind == b"stream":
         return [(text(entry), text(fields[b"id"])) for entry, fields in value]
     return sorted(text(each) for each in value) if kind in {b"set", b"list"} else text(value)
