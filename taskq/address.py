@@ -83,7 +83,10 @@ def parse_url(url: str) -> Address:
     login, _, netloc = parts.netloc.rpartition("@")
     hosts = () if unix else tuple(_host(host, 26379 if master else 6379) for host in netloc.split(","))
     if None in hosts or (kind == "single" and len(hosts) > 1):
-        raise refuse("a host is name:port, and only a cluster or sentinels have several, separated by ','")
+        raise refuse(
+            "a host is name:port with a port from 1 to 65535 (anything else in its place is hidden, for it may be a"
+            " password), and only a cluster or sentinels have several, separated by ','"
+        )
     user, _, password = login.partition(":")
     return Address(
         kind=kind,

@@ -8,6 +8,7 @@ from taskq.cli import output
 from taskq.cli.options import Verb, flags, json_option, server_options
 from taskq.cli.place import settings
 from taskq.cli.refusal import checked_values, refuse
+from taskq.cli.serve import app_argument
 from taskq.settings import Settings, resolve
 
 
@@ -19,11 +20,11 @@ from taskq.settings import Settings, resolve
         "taskq config shop.app",
     ),
 )
-@click.argument("app", envvar="TASKQ_APP", required=False, metavar="[APP]")
+@app_argument
 @json_option
 @server_options
 def config(*, app: str | None, json_: bool) -> None:
-    """The settings that commands work with; with APP also what its code says.
+    """The settings that commands work with; with APP (or TASKQ_APP) also what its code says.
 
     Precedence: flag, argument in code, environment (TASKQ_URL, TASKQ_NAMESPACE ...), default.
     """

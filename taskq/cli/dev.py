@@ -17,29 +17,41 @@ import click
 from taskq.cli import child, output, sources
 from taskq.cli.options import Verb, flags
 from taskq.cli.refusal import WrongUsage, refuse
-from taskq.cli.serve import node_options, node_options_of
+from taskq.cli.serve import app_argument, chosen_app, node_options, node_options_of
 
 _LOOK_S = 0.4
 
 
+class _Apart(Verb):
+    """What stands after `--` is the command, whether APP stands before it or in the environment."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, without what comes after `--`."""
+        cut = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:cut])
+        ctx.params["command"] = (*ctx.params["command"], *args[cut + 1 :])
+        return rest
+
+
 @click.command(
-    cls=Verb,
+    cls=_Apart,
     examples=(
         "taskq dev shop.app",
         "taskq dev shop.app -w 2 -- flask --app shop.web run",
     ),
 )
-@click.argument("app", envvar="TASKQ_APP", metavar="APP")
+@app_argument
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND…]")
 @click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the data here [nowhere].")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The server's port [any free one].")
 @node_options("5")
-def dev(*, app: str, command: tuple[str, ...], folder: Path | None, port: int, **given: Any) -> None:
-    """Develop APP: an embedded server, a worker, and COMMAND with TASKQ_URL set; all end together.
+def dev(*, app: str | None, command: tuple[str, ...], folder: Path | None, port: int, **given: Any) -> None:
+    """Develop APP (or that of TASKQ_APP): an embedded server, a worker, and COMMAND with TASKQ_URL; all end together.
 
     When a Python file under the current folder changes, the worker starts again. With --url that server is used
     instead of an embedded one.
     """
+    app = chosen_app(app)
     node_options_of(flags(), given)  # refuses what is wrong before anything is started
     if "url" in flags().settings and (folder or port):
         raise WrongUsage("--dir and --port are the embedded server's: leave them out, or --url")

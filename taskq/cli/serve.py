@@ -52,6 +52,16 @@ def node_options(grace: str) -> Callable[[F], F]:
     return decorate
 
 
+app_argument = click.argument("app", envvar="TASKQ_APP", required=False, metavar="[APP]")
+
+
+def chosen_app(app: str | None) -> str:
+    """APP, which may stand in the environment instead."""
+    if app is None:
+        raise WrongUsage("which app? give APP, as module or module:attribute, or set TASKQ_APP")
+    return app
+
+
 def _later(option: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def callback(_context: click.Context, _parameter: click.Parameter, value: Any) -> None:
         if value:

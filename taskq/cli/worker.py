@@ -11,7 +11,7 @@ import click
 
 from taskq.cli.options import Verb, flags, log_words
 from taskq.cli.refusal import checked_values, refuse
-from taskq.cli.serve import node_options, node_options_of
+from taskq.cli.serve import app_argument, chosen_app, node_options, node_options_of
 from taskq.settings import resolve
 
 
@@ -23,15 +23,18 @@ from taskq.settings import resolve
         "taskq worker shop.app --burst          run what there is, then end",
     ),
 )
-@click.argument("app", envvar="TASKQ_APP", metavar="APP")
+@app_argument
 @node_options("25")
 @click.option("--burst", is_flag=True, help="End when nothing is available, running or due now.")
-def worker(*, app: str, burst: bool, **given: Any) -> None:
+def worker(*, app: str | None, burst: bool, **given: Any) -> None:
     """Run the jobs of APP, `module[:attribute]`, until SIGTERM or Ctrl-C; then running jobs get their grace.
+
+    Without APP that of TASKQ_APP.
 
     A second signal ends the grace. Exit code 0 if every job ended or was given back, 1 if a process had to be killed,
     or if Redis wasn't there at the start: let a supervisor start it again. Later outages are waited out.
     """
+    app = chosen_app(app)
     options = node_options_of(flags(), given, burst=burst)
     _check(app)
 

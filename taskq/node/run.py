@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from taskq import scripts
 from taskq.connection import connect_async
-from taskq.errors import Unavailable
+from taskq.errors import Unavailable, did_you_mean
 from taskq.log import get_logger
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
@@ -76,6 +76,9 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
         if why := await unfit(settings, Outage(), supervisor.ending):
             supervisor.give_up(why)
         elif not supervisor.ending.is_set():
+            for queue, hint in strangers(options.queues, supervisor.hello.result()):
+                more = {"hint": hint} if hint else {}
+                log.warning("no task of the app goes to this queue", app=app, queue=queue, **more)
             await _with_redis(settings, node, options, supervisor, workers)
     await workers
     for task in watching:
@@ -83,6 +86,15 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
     if supervisor.failure:
         sys.stderr.write(supervisor.failure.rstrip() + "\n")
     return 1 if supervisor.failure or supervisor.killed else 0
+
+
+def strangers(asked: Sequence[str], hello: Hello) -> list[tuple[str, str]]:
+    """The queues of `-q` to which none of the app's tasks goes by itself, each with the name that may have been meant.
+
+    Others may send jobs there nevertheless, so it is no error.
+    """
+    own = {str(task["queue"]) for task in hello.tasks.values()}
+    return [(queue, did_you_mean(queue, own).strip(" ()")) for queue in asked if queue not in own]
 
 
 async def _with_redis(

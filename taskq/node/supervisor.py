@@ -191,9 +191,10 @@ class Supervisor:
             case Refused():
                 self.killed = True
             case Failed(error=error):
-                log.error("a worker can't start", worker=child.worker, error=error)
-                if not self.hello.done():
-                    self.give_up(error)
+                if self.hello.done():
+                    log.error("a worker can't start", worker=child.worker, error=error)
+                else:
+                    self.give_up(error)  # which is the node's last word: it is said once
             case _:
                 log.warning("unexpected message", worker=child.worker, op=message.op)
 

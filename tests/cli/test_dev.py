@@ -54,6 +54,13 @@ def test_whatever_ends_it_leaves_nothing_behind(start, number, code):
     wait_until(lambda: all(gone(pid) for pid in family))
 
 
+def test_the_app_may_stand_in_the_environment(start):
+    process = start("dev", "--", sys.executable, "-c", "import os; print(os.environ['TASKQ_URL'])", TASKQ_APP="shop")
+    out, told = process.communicate(timeout=40)
+    assert process.returncode == 0, told
+    assert out.startswith("redis://127.0.0.1:")
+
+
 def test_an_app_that_cant_be_loaded_waits_for_the_next_change(start, folder):
     good = (folder / "shop.py").read_text()
     (folder / "shop.py").write_text("import nothing_of_this_name\n")

@@ -40,7 +40,8 @@ WRONG = [
     (("enqueue", "a.b", "--wait-timeout", "3"), "--wait"),
     (("dispatch", "--fail-rate", "101"), "0<=x<=100"),
     (("dispatch", "--count", "0"), "count"),
-    (("worker",), "APP"),
+    (("worker",), "give APP, as module or module:attribute, or set TASKQ_APP"),
+    (("dev", "--", "python"), "give APP, as module or module:attribute, or set TASKQ_APP"),
     (("worker", "shop/app.py"), "module[:attribute]"),
     (("worker", "shop", "-w", "many"), "-w"),
     (("worker", "shop", "-q", ","), "-q"),
@@ -53,6 +54,8 @@ WRONG = [
     (("demo", "/no/such/folder"), "/no/such/folder"),
     (("dev", "shop", "--", "no-such-program"), "no-such-program"),
     (("--url", "http://x", "stats"), "url"),
+    (("--url", "redis://localhost:99999/0", "stats"), "a port from 1 to 65535"),
+    (("--url", "redis://localhost:6379x/0", "stats"), "hidden, for it may be a password"),
     (("stats", "--namespace", "UPPER"), "--namespace 'UPPER' is no name"),
 ]
 

@@ -12,6 +12,8 @@ import pytest
 from taskq import commands, keys
 from taskq.commands import NewJob
 from taskq.embedded import Embedded
+from taskq.node.channel import Hello
+from taskq.node.run import strangers
 from tests.waiting import wait_until
 
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
@@ -118,6 +120,12 @@ def test_an_app_that_cannot_be_loaded_is_one_line_and_exit_1(start):
     assert node.wait() == 1
     assert node.text().strip().splitlines()[-1] == "no module named 'shop'"
     assert "Traceback" not in node.text()
+
+
+def test_queues_that_no_task_goes_to_are_told_with_what_may_be_meant():
+    hello = Hello({}, [], {"a": {"queue": "email"}, "b": {"queue": "default"}})
+    assert strangers(["email", "emial", "default", "x"], hello) == [("emial", "did you mean 'email'?"), ("x", "")]
+    assert strangers([], hello) == []
 
 
 def test_a_burst_ends_with_its_work(start):
