@@ -64,6 +64,16 @@ def test_nothing_is_left_for_later(path: Path) -> None:
     assert not marks
 
 
+def test_every_room_is_told_of() -> None:
+    """ARCHITECTURE.md's table has each room once, and no other."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    rooms = set(re.findall(r"\w+", " ".join(layers))) - {"__main__"}
+    table = (ROOT / "ARCHITECTURE.md").read_text().partition("| room |")[2].partition("\n\n")[0]
+    told = [room for row in table.splitlines()[2:] for room in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(told) == sorted(rooms)
+
+
 def test_every_module_has_a_room() -> None:
     """The rooms are the layers that import-linter holds; a new module is placed in pyproject.toml before it grows."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
