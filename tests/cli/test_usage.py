@@ -61,7 +61,6 @@ WRONG = [
 
 LATER = [
     ("node", "list"),
-    ("fsck",),
     ("job", "why", "q:1"),
     ("queue", "limit", "email"),
     ("stats", "--watch"),
