@@ -27,10 +27,10 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## Watch thousands of real jobs run, fail, retry and survive a kill
 	@$(VENV)/bin/taskq demo
 
-# Chaos kills processes and measures how soon others take over, so it runs alone, after the others.
+# Chaos kills processes and measures how soon others take over, so it runs alone, after the others (which may fail).
 test: $(STAMP) ## Run the tests (a server of its own for each test process)
-	$(PYTEST) --numprocesses 2 -m "not bench and not long and not chaos and not cluster"
-	$(PYTEST) -m "chaos and not long"
+	@$(PYTEST) --numprocesses 2 -m "not bench and not long and not chaos and not cluster"; others=$$?; \
+	$(PYTEST) -m "chaos and not long" && exit $$others
 
 check: $(STAMP) ## Lint, formatting, types, rooms, Lua, and the rules of the house
 	$(VENV)/bin/ruff check .
