@@ -72,7 +72,7 @@ def told_apart(command: Command[list[str]]) -> Command[list[str] | TaskQError]:
         except TaskQError as error:
             return error
 
-    return Command(command.script, command.keys, command.args, read, command.durable)
+    return Command(command.script, command.keys, command.args, read, command.durable, command.resend_s)
 
 
 class Progress:

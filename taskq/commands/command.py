@@ -24,6 +24,7 @@ class Command(Generic[T]):
     """A call of one script. `read` turns the server's reply into the operation's answer, or raises its error.
 
     `durable` names the jobs whose records replicas must have before the call counts as answered (`wait_replicas`).
+    `resend_s`: how long after it was first sent the call may be sent again; None: as long as there is time.
     """
 
     script: scripts.Script
@@ -31,11 +32,14 @@ class Command(Generic[T]):
     args: list[Arg]
     read: Callable[[Any], T]
     durable: tuple[str, ...] = ()
+    resend_s: float | None = None
 
     def then(self, change: Callable[[T], U]) -> Command[U]:
         """The same call, its answer changed further."""
         read = self.read
-        return Command(self.script, self.keys, self.args, lambda reply: change(read(reply)), self.durable)
+        return Command(
+            self.script, self.keys, self.args, lambda reply: change(read(reply)), self.durable, self.resend_s
+        )
 
 
 def build(
@@ -46,6 +50,7 @@ def build(
     rest: Iterable[Arg] = (),
     *,
     durable: tuple[str, ...] = (),
+    resend_s: float | None = None,
 ) -> Command[T]:
     """A command for the script `name` on the keys `q`.
 
@@ -56,6 +61,7 @@ def build(
         named: the leading arguments by name; None stands for '' (as for `now`: the server's clock).
         rest: the repeated part, flat.
         durable: the jobs whose records replicas must have.
+        resend_s: how long it may be sent again.
 
     Raises:
         KeyError: an argument of the header is missing in `named`.
@@ -63,7 +69,7 @@ def build(
     script = scripts.load(name)
     args: list[Arg] = ["" if (value := named[each]) is None else value for each in script.args]
     args.extend(rest)
-    return Command(script, q.listed(script.keys), args, read, durable)
+    return Command(script, q.listed(script.keys), args, read, durable, resend_s)
 
 
 def text(value: object) -> str:

@@ -11,6 +11,8 @@ from taskq.keys import QueueKeys
 
 #: The most jobs that one call may carry: longer calls held the server for too long (measured: 1,000 jobs, 40 ms).
 BATCH_MAX = 250
+#: How long a call may be sent again after it was first sent: a record that tells of it lasts at least 15 s.
+RESEND_S = 10.0
 
 
 class NewJob(NamedTuple):
@@ -60,7 +62,7 @@ def enqueue(
         for pair in job.fields.items():
             rest += pair
     durable = tuple([job.id for job in jobs])
-    return build("enqueue", q, _read, {"now": now, "exists": exists}, rest, durable=durable)
+    return build("enqueue", q, _read, {"now": now, "exists": exists}, rest, durable=durable, resend_s=RESEND_S)
 
 
 def _read(reply: Any) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import weakref
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,13 +17,14 @@ from hiredis import pack_command
 
 from taskq.commands.command import Command
 from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
-from taskq.connection.dial import AsyncDial
+from taskq.connection.dial import GREETING_S, AsyncDial
 from taskq.connection.durable import Wanted, missing
 from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait
 from taskq.connection.listen import Channel, Listener
 from taskq.connection.login import login_of
-from taskq.connection.patience import Patience
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated
+from taskq.connection.patience import Patience, soonest
+from taskq.connection.translate import failures, lost_script, moved_primary, passing, telling, translated
+from taskq.connection.turns import Stuck, Turns
 from taskq.connection.where import HERE, AsyncWhere
 from taskq.errors import NotReplicated, Unavailable
 from taskq.settings import Settings
@@ -48,7 +49,7 @@ class AsyncServer:
         self._dial = AsyncDial(settings, role)
         self._login = login_of(settings, role)
         self._where = AsyncWhere(self._dial)
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lines] = weakref.WeakKeyDictionary()
+        self._loops: dict[asyncio.AbstractEventLoop, Lines] = {}
 
     @property
     def where(self) -> str:
@@ -63,7 +64,9 @@ class AsyncServer:
         """See `taskq.connection.run`."""
         if self._login is not None and self._login.doubtful((command.script,)):
             await asyncio.to_thread(self._login.check, (command.script,), deadline_s)
-        return command.read(await self._persist(lambda patience: self._call(command, patience), deadline_s))
+        return command.read(
+            await self._persist(lambda patience: self._call(command, patience), deadline_s, command.resend_s)
+        )
 
     async def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float | None = None) -> list[T]:
         """See `taskq.connection.run_many`."""
@@ -81,7 +84,7 @@ class AsyncServer:
                 replies[index] = await self._call(commands[index], patience)
                 open_.remove(index)
 
-        await self._persist(step, deadline_s)
+        await self._persist(step, deadline_s, soonest(command.resend_s for command in commands))
         return [command.read(reply) for command, reply in zip(commands, replies, strict=True)]
 
     async def ping(self, *, deadline_s: float | None = None) -> bool:
@@ -90,7 +93,7 @@ class AsyncServer:
         Raises:
             Unavailable: it does not, within the deadline.
         """
-        return bool(await self._persist(lambda _: self._send(None, ("PING",)), deadline_s) == b"PONG")
+        return bool(await self._persist(lambda patience: self._send(None, ("PING",), patience), deadline_s) == b"PONG")
 
     async def block(self, keys: Sequence[str], timeout_s: float) -> str | None:
         """Waits for a marker on one of the keys and takes it; None if none came in time or `unblock` was called.
@@ -123,7 +126,7 @@ class AsyncServer:
         wait = self._lines().waits[self._where.group(key)]
         if wait.connection is not None:
             words = ("CLIENT", "UNBLOCK", wait.id, "TIMEOUT")
-            await self._persist(lambda _: self._at(Route(wait.place), words), None)
+            await self._persist(lambda patience: self._at(Route(wait.place), words, patience), None)
 
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncIterator[Channel]:
@@ -152,29 +155,34 @@ class AsyncServer:
         loop = asyncio.get_running_loop()
         lines = self._loops.get(loop)
         if lines is None or lines.pid != os.getpid():
-            lines = self._loops[loop] = Lines()
+            for other in [each for each in list(self._loops) if each.is_closed()]:
+                left = self._loops.pop(other, None)
+                if left is not None and left.pid == os.getpid():
+                    left.abandon()
+            lines = self._loops[loop] = Lines(self._dial.timeout_s)
         return lines
 
-    async def _persist(self, attempt: Callable[[Patience], Awaitable[Any]], deadline_s: float | None) -> Any:
+    async def _persist(
+        self,
+        attempt: Callable[[Patience], Awaitable[Any]],
+        deadline_s: float | None,
+        resend_s: float | None = None,
+    ) -> Any:
         """Tries until it works, the error won't pass, or the deadline is over."""
-        patience = Patience(self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s)
-        shorter = deadline_s is not None and deadline_s < self._dial.timeout_s
+        strict = deadline_s is not None  # whoever names a deadline has no time to wait for turns either
+        deadline_s = self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s
+        patience = Patience(deadline_s, resend_s=resend_s, strict=strict)
+        told: BaseException | None = None
         while True:
             try:
-                if not shorter:
-                    return await attempt(patience)
-                try:
-                    async with asyncio.timeout(patience.left_s()):
-                        return await attempt(patience)
-                except TimeoutError as error:  # a read may last as long as the settings allow, this call may not
-                    await self._doubt(None, error)
-                    raise
+                return await attempt(patience)
             except failures() as error:
+                told = telling(error, told)
                 pause_s = patience.pause_s() if passing(error) else None
                 if pause_s is None:
-                    if isinstance(error, NotReplicated):
+                    if told is error and isinstance(error, NotReplicated):
                         raise
-                    raise translated(error, self._dial.address) from error
+                    raise translated(told, self._dial.address) from told
                 await asyncio.sleep(pause_s)
 
     async def _doubt(self, place: Place | None, error: Exception) -> None:
@@ -189,32 +197,35 @@ class AsyncServer:
         rest = (len(command.keys), *command.keys, *command.args)
         key = command.keys[0]
         try:
-            reply = await self._send(key, ("EVALSHA", script.sha, *rest), wanted)
+            reply = await self._send(key, ("EVALSHA", script.sha, *rest), patience, wanted)
         except Exception as error:
             if not lost_script(error):
                 raise
-            reply = await self._send(key, ("EVAL", script.source, *rest), wanted)
+            patience.refused()
+            reply = await self._send(key, ("EVAL", script.source, *rest), patience, wanted)
         if wanted is not None and wanted.missing:
             raise missing([command], wanted)
         return reply
 
-    async def _send(self, key: str | None, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+    async def _send(
+        self, key: str | None, words: tuple[Any, ...], patience: Patience, wanted: Wanted | None = None
+    ) -> Any:
         """One command, to the node that serves the key (None: to any), wherever that is now."""
         if self._where.kind == "single":
-            return await self._at(HERE, words, wanted)
-        route = await self._route(key)
+            return await self._at(HERE, words, patience, wanted)
+        route = await self._route(key, patience)
         for _ in range(REDIRECTS_MAX):
             try:
-                return await self._at(route, words, wanted)
+                return await self._at(route, words, patience, wanted)
             except Exception as error:
                 further = self._where.follow(error, route.place)
                 if further is None:
                     raise
                 route = further
-        return await self._at(route, words, wanted)
+        return await self._at(route, words, patience, wanted)
 
-    async def _at(self, route: Route, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
-        async with self._line(route.place) as connection:
+    async def _at(self, route: Route, words: tuple[Any, ...], patience: Patience, wanted: Wanted | None = None) -> Any:
+        async with self._line(route.place, patience) as connection:
             # hiredis packs six times faster than the library, whose async face doesn't use it: 3 µs a job of a batch.
             await connection.send_packed_command(ASKING + pack_command(words) if route.asking else pack_command(words))
             if route.asking:
@@ -234,7 +245,7 @@ class AsyncServer:
         """Sends the open ones together, to each node its own, and strikes out what was answered."""
         by_place: dict[Place | None, list[int]] = {}
         for index in open_:
-            route = await self._route(commands[index].keys[0])
+            route = await self._route(commands[index].keys[0], patience)
             by_place.setdefault(route.place, []).append(index)
         pipelines = [self._pipeline(place, commands, asked, replies, patience) for place, asked in by_place.items()]
         if len(pipelines) == 1:
@@ -261,7 +272,7 @@ class AsyncServer:
         wanted, answered = None, []
         if self.settings.wait_replicas and any(commands[index].durable for index in asked):
             wanted = Wanted(self.settings.wait_replicas, patience)
-        async with self._line(place) as connection:
+        async with self._line(place, patience) as connection:
             words: list[Any] = [
                 ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
                 for each in (commands[index] for index in asked)
@@ -280,32 +291,35 @@ class AsyncServer:
         return answered
 
     @asynccontextmanager
-    async def _line(self, place: Place | None) -> AsyncIterator[Connection]:
+    async def _line(self, place: Place | None, patience: Patience) -> AsyncIterator[Connection]:
         """A connection for one exchange; kept afterwards only if nothing can still arrive on it."""
         import redis.exceptions as redis_errors
 
         lines = self._lines()
         turns = lines.turns[place]
-        try:
-            async with asyncio.timeout(self._dial.timeout_s):
-                await turns.acquire()
-        except TimeoutError:
-            raise Unavailable(
-                f"{CONNECTIONS_MAX} calls to {self.where} are under way and none ended within {self._dial.timeout_s} s"
-            ) from None
+        await self._turn(turns, patience)
         connection: Connection | None = None
         try:
             # The library would bound each write by asyncio.wait_for, which before Python 3.12 swallows a cancel
             # that comes as the write ends (measured: every tenth one): a waiter that nobody could stop.
-            async with asyncio.timeout(self._dial.timeout_s):
-                connection = lines.idle[place].pop() if lines.idle[place] else await self._open(lines, place)
+            async with asyncio.timeout(min(self._dial.timeout_s, patience.left_s())) as bound:
+                if lines.idle[place]:
+                    connection = lines.idle[place].pop()
+                else:
+                    connection = await self._open(lines, place)
+                    async with asyncio.timeout(GREETING_S):
+                        await connection.connect()
+                if patience.sending():
+                    left_s = min(self._dial.timeout_s, patience.left_s())
+                    bound.reschedule(asyncio.get_running_loop().time() + left_s)
                 yield connection
         except redis_errors.ResponseError as error:
             if connection is not None and moved_primary(error):
                 await connection.disconnect(nowait=True)
                 await self._doubt(place, error)
             elif connection is not None:
-                lines.idle[place].append(connection)
+                await lines.keep(place, connection)
+            turns.answered()
             raise
         except BaseException as error:
             if connection is not None:
@@ -314,10 +328,22 @@ class AsyncServer:
                 await self._doubt(place, error)
             raise
         else:
-            lines.idle[place].append(connection)
+            await lines.keep(place, connection)
+            turns.answered()
             self._where.answered(place)
         finally:
-            turns.release()
+            turns.give_back()
+
+    async def _turn(self, turns: Turns, patience: Patience) -> None:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(patience.turn_s()):
+                patience.waited(await turns.take())
+        except (Stuck, TimeoutError):
+            raise Unavailable(
+                f"{CONNECTIONS_MAX} calls to {self.where} are under way and none ended within "
+                f"{time.monotonic() - began:.1f} s: is it running?"
+            ) from None
 
     async def _open(self, lines: Lines, place: Place | None) -> Connection:
         if self._where.kind == "sentinel":  # whatever else lies idle is to where the primary was before
@@ -343,8 +369,11 @@ class AsyncServer:
                 await wait.close()
         return None
 
-    async def _route(self, key: str | None) -> Route:
-        return await self._where.route(key, self._lines().asking)
+    async def _route(self, key: str | None, patience: Patience | None = None) -> Route:
+        if self._where.kind == "single":
+            return HERE
+        async with asyncio.timeout(None if patience is None else patience.left_s()):
+            return await self._where.route(key, self._lines().asking)
 
 
 ASKING = pack_command(("ASKING",))

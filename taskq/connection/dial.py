@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 from taskq.address import Address, parse_url
@@ -27,7 +28,9 @@ _KEEPALIVE = {
     for name, seconds in {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}.items()
     if hasattr(socket, name)
 }
-_CONNECT_TIMEOUT_S = 2.0
+CONNECT_TIMEOUT_S = 2.0
+#: How long each answer may take by which a new connection logs in; also if a call may take an hour.
+GREETING_S = 5.0
 _HEALTH_CHECK_S = 30
 
 
@@ -55,7 +58,7 @@ class Dial:
             "password": address.password,
             "client_name": f"taskq:{self._role}",
             "socket_timeout": read_timeout_s,
-            "socket_connect_timeout": min(_CONNECT_TIMEOUT_S, self._timeout_s),
+            "socket_connect_timeout": min(CONNECT_TIMEOUT_S, self._timeout_s),
             "health_check_interval": _HEALTH_CHECK_S if read_timeout_s is not None else 0,
             "decode_responses": False,
             "encoding": "utf-8",
@@ -95,6 +98,10 @@ class Dial:
         """Ask this sentinel first from now on."""
         self._sentinels = (place, *(other for other in self._sentinels if other != place))
 
+    def _avoid(self, place: Place) -> None:
+        """Ask this sentinel last from now on."""
+        self._sentinels = (*(other for other in self._sentinels if other != place), place)
+
 
 class SyncDial(Dial):
     """Opens blocking connections."""
@@ -111,6 +118,16 @@ class SyncDial(Dial):
             return redis.UnixDomainSocketConnection(**options)  # type: ignore[abstract,return-value] # same interface
         return self._connection(options)
 
+    def ready(self, connection: redis.Connection, left_s: float) -> None:
+        """Connects it unless it is, and gives its reads and writes so much time from now on."""
+        began = time.monotonic()
+        if connection._sock is None:  # noqa: SLF001
+            within(connection, min(self.timeout_s, left_s, GREETING_S))
+            connection.socket_connect_timeout = min(CONNECT_TIMEOUT_S, connection.socket_timeout or left_s)
+            connection.connect()
+            left_s -= time.monotonic() - began
+        within(connection, min(self.timeout_s, left_s))
+
     def _connection(self, options: dict[str, Any]) -> redis.Connection:
         import redis
 
@@ -121,16 +138,17 @@ class SyncDial(Dial):
         connection._wrap_socket_with_ssl = lambda line: context.wrap_socket(line, server_hostname=connection.host)  # type: ignore[method-assign] # noqa: SLF001
         return connection
 
-    def primary(self) -> Place:
-        """Where the server is, by the word of the first sentinel that knows it if there are any."""
+    def primary(self, *, ask: int | None = None) -> Place:
+        """Where the server is; with sentinels by the word of the first that knows it, of so many (`ask`)."""
         if self.address.kind != "sentinel":
             return self.address.hosts[0] if self.address.hosts else ("", 0)
         errors: list[BaseException] = []
-        for place in self._sentinels:
+        for place in self._sentinels[:ask]:
             try:
                 found = self._ask(place)
             except failures() as error:
                 errors.append(error)
+                self._avoid(place)
             else:
                 self._prefer(place)
                 return found
@@ -183,17 +201,18 @@ class AsyncDial(Dial):
 
         return Retry
 
-    async def primary(self) -> Place:
+    async def primary(self, *, ask: int | None = None) -> Place:
         """As `SyncDial.primary`."""
         if self.address.kind != "sentinel":
             return self.address.hosts[0] if self.address.hosts else ("", 0)
         errors: list[BaseException] = []
-        for place in self._sentinels:
+        for place in self._sentinels[:ask]:
             try:
                 async with asyncio.timeout(sentinel.ANSWER_S):
                     found = await self._ask(place)
             except failures() as error:
                 errors.append(error)
+                self._avoid(place)
             else:
                 self._prefer(place)
                 return found
@@ -216,6 +235,14 @@ class AsyncDial(Dial):
         finally:
             await connection.disconnect(nowait=True)
         return sentinel.primary(master, *answers)
+
+
+def within(connection: redis.Connection, seconds: float) -> None:
+    """Bounds each read and write of a connection. The library would do so only when it connects."""
+    connection.socket_timeout = seconds = max(seconds, 0.001)
+    line: socket.socket | None = connection._sock  # noqa: SLF001
+    if line is not None:
+        line.settimeout(seconds)
 
 
 def _no_greeting() -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Wanted:
 
     def words(self, timeout_s: float) -> tuple[Any, ...]:
         """The command to send. `timeout_s`: how long a call may take. Never 0 ms, which would mean for ever."""
-        return ("WAIT", self.replicas, max(1, int(min(self.patience.left_s(), timeout_s * _PART) * 1000)))
+        return ("WAIT", self.replicas, max(1, int(min(self.patience.left_s(), timeout_s) * _PART * 1000)))
 
     @property
     def missing(self) -> bool:

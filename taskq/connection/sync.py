@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from taskq.commands.command import Command
 from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
-from taskq.connection.dial import SyncDial
+from taskq.connection.dial import SyncDial, within
 from taskq.connection.durable import Wanted, missing
 from taskq.connection.login import login_of
-from taskq.connection.patience import Patience
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, translated
+from taskq.connection.patience import Patience, soonest
+from taskq.connection.translate import failures, lost_script, moved_primary, passing, telling, translated
 from taskq.connection.where import SyncWhere
 from taskq.errors import NotReplicated
 from taskq.settings import Settings
@@ -44,14 +44,16 @@ class Server:
 
     def run(self, command: Command[T], *, deadline_s: float | None = None) -> T:
         """See `taskq.connection.run`."""
+        patience = self._patience(deadline_s, command.resend_s)
         if self._login is not None:
-            self._login.check((command.script,), deadline_s)
-        return command.read(self._persist(lambda patience: self._call(command, patience), deadline_s))
+            self._login.check((command.script,), patience.left_s())
+        return command.read(self._persist(lambda patience: self._call(command, patience), patience))
 
     def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float | None = None) -> list[T]:
         """See `taskq.connection.run_many`."""
+        patience = self._patience(deadline_s, soonest(command.resend_s for command in commands))
         if self._login is not None:
-            self._login.check([command.script for command in commands], deadline_s)
+            self._login.check([command.script for command in commands], patience.left_s())
         replies: list[Any] = [None] * len(commands)
         open_: list[int] = list(range(len(commands)))
 
@@ -62,7 +64,7 @@ class Server:
                 replies[index] = self._call(commands[index], patience)
                 open_.remove(index)
 
-        self._persist(step, deadline_s)
+        self._persist(step, patience)
         return [command.read(reply) for command, reply in zip(commands, replies, strict=True)]
 
     def ping(self, *, deadline_s: float | None = None) -> bool:
@@ -71,12 +73,9 @@ class Server:
         Raises:
             Unavailable: it does not, within the deadline.
         """
-        return bool(self._persist(lambda _: self._send(None, ("PING",)) == b"PONG", deadline_s))
-
-    def info(self, section: str = "server") -> bytes:
-        """The server's own report, as text; in a cluster that of one of its nodes."""
-        reply: bytes = self._persist(lambda _: self._send(None, ("INFO", section)), None)
-        return reply
+        return bool(
+            self._persist(lambda patience: self._send(None, ("PING",), patience) == b"PONG", self._patience(deadline_s))
+        )
 
     @contextmanager
     def listen(self, channel: str) -> Iterator[Listening]:
@@ -93,18 +92,22 @@ class Server:
         for place in list(self._idle):
             self._drop_idle(place)
 
-    def _persist(self, attempt: Callable[[Patience], Any], deadline_s: float | None) -> Any:
+    def _patience(self, deadline_s: float | None, resend_s: float | None = None) -> Patience:
+        return Patience(self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s, resend_s=resend_s)
+
+    def _persist(self, attempt: Callable[[Patience], Any], patience: Patience) -> Any:
         """Tries until it works, the error won't pass, or the deadline is over."""
-        patience = Patience(self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s)
+        told: BaseException | None = None
         while True:
             try:
                 return attempt(patience)
             except failures() as error:
+                told = telling(error, told)
                 pause_s = patience.pause_s() if passing(error) else None
                 if pause_s is None:
-                    if isinstance(error, NotReplicated):
+                    if told is error and isinstance(error, NotReplicated):
                         raise
-                    raise translated(error, self._dial.address) from error
+                    raise translated(told, self._dial.address) from told
                 if pause_s:
                     time.sleep(pause_s)
 
@@ -115,31 +118,33 @@ class Server:
         rest = (len(command.keys), *command.keys, *command.args)
         key = command.keys[0]
         try:
-            reply = self._send(key, ("EVALSHA", script.sha, *rest), wanted)
+            reply = self._send(key, ("EVALSHA", script.sha, *rest), patience, wanted)
         except Exception as error:
             if not lost_script(error):
                 raise
-            reply = self._send(key, ("EVAL", script.source, *rest), wanted)
+            patience.refused()
+            reply = self._send(key, ("EVAL", script.source, *rest), patience, wanted)
         if wanted is not None and wanted.missing:
             raise missing([command], wanted)
         return reply
 
-    def _send(self, key: str | None, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+    def _send(self, key: str | None, words: tuple[Any, ...], patience: Patience, wanted: Wanted | None = None) -> Any:
         """One command, to the node that serves the key (None: to any), wherever that is now."""
-        route = self._where.route(key)
+        route = self._where.route(key, patience)
         for _ in range(REDIRECTS_MAX):
             try:
-                return self._at(route, words, wanted)
+                return self._at(route, words, patience, wanted)
             except Exception as error:
                 further = self._where.follow(error, route.place)
                 if further is None:
                     raise
                 route = further
-        return self._at(route, words, wanted)
+        return self._at(route, words, patience, wanted)
 
-    def _at(self, route: Route, words: tuple[Any, ...], wanted: Wanted | None = None) -> Any:
+    def _at(self, route: Route, words: tuple[Any, ...], patience: Patience, wanted: Wanted | None = None) -> Any:
         connection = self._take(route.place)
         try:
+            self._ready(connection, patience)
             if route.asking:
                 connection.send_packed_command(connection.pack_commands([("ASKING",), words]))
                 connection.read_response()
@@ -164,7 +169,7 @@ class Server:
         """Sends the open ones together, to each node its own, and strikes out what was answered."""
         by_place: dict[Place | None, list[int]] = {}
         for index in open_:
-            by_place.setdefault(self._where.route(commands[index].keys[0]).place, []).append(index)
+            by_place.setdefault(self._where.route(commands[index].keys[0], patience).place, []).append(index)
         failure: BaseException | None = None
         for place, asked in by_place.items():
             try:
@@ -192,12 +197,14 @@ class Server:
             wanted = Wanted(self.settings.wait_replicas, patience)
         connection = self._take(place)
         try:
+            self._ready(connection, patience)
             words = [
                 ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
                 for each in (commands[index] for index in asked)
             ]
             connection.send_packed_command(connection.pack_commands(words))
             for index in asked:
+                within(connection, min(self._dial.timeout_s, patience.left_s()))
                 try:
                     replies[index] = connection.read_response()
                     answered.append(index)
@@ -222,6 +229,11 @@ class Server:
             if self._where.kind == "sentinel":  # whatever lies idle is to where the primary was before
                 self.close()
             return self._dial.open(place)
+
+    def _ready(self, connection: redis.Connection, patience: Patience) -> None:
+        self._dial.ready(connection, patience.left_s())
+        if patience.sending():
+            within(connection, min(self._dial.timeout_s, patience.left_s()))
 
     def _put_back(self, connection: redis.Connection, place: Place | None, error: BaseException | None = None) -> None:
         """After an error reply the connection is good; after anything else a reply may still be on its way, and the

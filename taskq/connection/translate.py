@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskq.address import Address
 from taskq.connection.explain import about_server, about_way
-from taskq.errors import TaskQError
+from taskq.errors import NotReplicated, TaskQError
 
 #: Replies of a server that can't serve just now but will: a failover, a restart, a moving slot, a long script.
 _PASSING = (
@@ -84,6 +84,15 @@ def will_serve(error: TaskQError, *, answered: bool) -> bool:
     if isinstance(cause, redis_errors.ResponseError | redis_errors.BusyLoadingError):
         return not isinstance(cause, redis_errors.ReadOnlyError)
     return answered
+
+
+def telling(error: BaseException, before: BaseException | None) -> BaseException:
+    """Of two errors the one to tell: what a server answered rather than that there was no time for another answer."""
+    import redis.exceptions as redis_errors
+
+    silent = isinstance(error, redis_errors.TimeoutError | TimeoutError)
+    answered = isinstance(before, redis_errors.ResponseError | redis_errors.BusyLoadingError | NotReplicated)
+    return before if before is not None and silent and answered else error
 
 
 def translated(error: BaseException, address: Address) -> TaskQError:

@@ -10,6 +10,7 @@ import asyncio
 from taskq.address import Address
 from taskq.connection.cluster import LEARN_S, Place, Route, Shards
 from taskq.connection.dial import AsyncDial, SyncDial
+from taskq.connection.patience import Patience
 from taskq.connection.sentinel import Primary
 from taskq.connection.translate import failures, moved_primary, passing, unreachable
 
@@ -64,15 +65,15 @@ class SyncWhere(Where):
         super().__init__(dial.address)
         self._dial = dial
 
-    def route(self, key: str | None) -> Route:
-        """The node to call for a key, or any for None.
+    def route(self, key: str | None, patience: Patience | None = None) -> Route:
+        """The node to call for a key, or any for None. Nobody new is asked once the patience is over.
 
         Raises:
             ConnectionError: nobody knows one.
         """
         if self.shards is not None:
             if self.shards.stale:
-                self._learn(self.shards)
+                self._learn(self.shards, patience or Patience(self._dial.timeout_s))
             return self._of(self.shards, key)
         return HERE if self.primary is None else Route(self._look_up(self.primary))
 
@@ -82,7 +83,8 @@ class SyncWhere(Where):
             return known
         primary.asking()
         try:
-            found = self._dial.primary()
+            # Who knows it already needn't hear from more than one: the call that asks has other things to do.
+            found = self._dial.primary(ask=None if known is None else 1)
         except failures():
             if known is None:
                 raise
@@ -91,11 +93,15 @@ class SyncWhere(Where):
         primary.place = found
         return found
 
-    def _learn(self, shards: Shards) -> None:
+    def _learn(self, shards: Shards, patience: Patience) -> None:
         """Asks the nodes who serves what, until one answers. If none does, what was known before must do."""
         for place in shards.to_ask():
+            left_s = patience.left_s()
+            if left_s <= 0:
+                return
             connection = self._dial.open(place, read_timeout_s=LEARN_S)
             try:
+                self._dial.ready(connection, min(LEARN_S, left_s))
                 connection.send_command("CLUSTER", "SLOTS")
                 shards.learn(connection.read_response(), place)
             except failures() as error:
@@ -135,7 +141,7 @@ class AsyncWhere(Where):
             return known
         primary.asking()
         try:
-            found = await self._dial.primary()
+            found = await self._dial.primary(ask=None if known is None else 1)
         except failures():
             if known is None:
                 raise
