@@ -1,14 +1,16 @@
 """docs/servers.md lists exactly the permissions that are needed."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from taskq import TaskQ, scripts
 from taskq.connection.needs import CLUSTER, DATABASE, FSCK, LOOKING, REPLICAS, called_by, rules
-from tests.matrix import SERVERS
+from tests.matrix import CLIENTS, SERVERS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "servers.md").read_text()
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "servers.md").read_text()
 PRODUCER = [
     *sorted(set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue")))),
     *("client|setname", "eval", "evalsha", "multi", "ping"),
@@ -33,6 +35,13 @@ def test_the_documented_producer_can_enqueue(user, namespace):
     assert app.by_name("a.b", queue="default").enqueue().id
     assert len(app.enqueue_many([app.by_name("a.b", queue="other").call() for _ in range(300)])) == 300
     app.close()
+
+
+def test_make_matrix_runs_both_ends_of_the_declared_range():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (wanted,) = [each for each in declared if each.startswith("redis")]
+    lowest = wanted.removeprefix("redis>=").partition(",")[0]
+    assert CLIENTS == {"redis-py-oldest": f"redis=={lowest}.0.0", "redis-py-newest": wanted}
 
 
 def test_every_server_of_the_matrix_is_named():
