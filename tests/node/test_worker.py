@@ -448,8 +448,16 @@ async def test_a_worker_declared_dead_gives_up_its_jobs(app, play, run):
     assert other.state == "available"
 
 
-async def test_an_idle_worker_holds_few_connections(app, play, raw):
-    await play()
-    await asyncio.sleep(0.2)
-    mine = [client for client in raw.client_list() if client["name"] == "taskq:worker"]
-    assert len(mine) <= 3
+async def test_a_worker_that_is_idle_again_holds_two_connections(app, play, raw, monkeypatch):
+    @app.task(name="nap")
+    async def nap():
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr("taskq.connection.lines.SPARE_S", 0.2)
+    monkeypatch.setattr("taskq.node.claimer.EVERY_S", 0.05)
+    worker = await play()
+    # Several calls at a time, as when a busy worker claims and finishes.
+    await asyncio.gather(*(worker.worker.server.ping() for _ in range(5)))
+    assert len(calls(raw)) > 2
+    await await_until(lambda: len(calls(raw)) == 2)
+    assert await (await nap.aenqueue()).aresult("5s") is None
