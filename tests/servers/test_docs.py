@@ -41,7 +41,7 @@ def test_make_matrix_runs_both_ends_of_the_declared_range():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     (wanted,) = [each for each in declared if each.startswith("redis")]
     lowest = wanted.removeprefix("redis>=").partition(",")[0]
-    assert CLIENTS == {"redis-py-oldest": f"redis=={lowest}.0.0", "redis-py-newest": wanted}
+    assert {"redis-py-oldest": f"redis=={lowest}.0.0", "redis-py-newest": wanted} == CLIENTS
 
 
 def test_every_server_of_the_matrix_is_named():
