@@ -75,6 +75,7 @@ class Shards:
     """The cluster."""
 
     def __init__(self, folder: Path, binary: str | None = None, count: int = 3) -> None:
+        self._folder, self._binary = folder, binary
         self.all = [Shard(folder / f"shard-{n}", binary) for n in range(count)]
 
     def start(self) -> Shards:
@@ -99,6 +100,17 @@ class Shards:
             and len(shard.client.execute_command("CLUSTER SLOTS")) >= len(self.all)
             for shard in self.all
         )
+
+    def add_replica(self, shard: Shard) -> Shard:
+        """Give a shard a replica, in sync when this returns."""
+        replica = Shard(self._folder / f"replica-{len(self.all)}", self._binary)
+        replica.start()
+        replica.client.execute_command("CLUSTER MEET", "127.0.0.1", shard.port, shard.server.config["cluster-port"])
+        wait_until(lambda: shard.id.encode() in _raw(replica.client, "CLUSTER", "NODES"), 10, what="an introduction")
+        wait_until(lambda: _accepts(replica.client, "CLUSTER REPLICATE", shard.id), 10, what="a replica")
+        wait_until(lambda: replica.client.info("replication").get("master_link_status") == "up", 20, what="in sync")
+        self.all.append(replica)
+        return replica
 
     @property
     def url(self) -> str:
@@ -153,6 +165,25 @@ class Shards:
         """End all."""
         for shard in self.all:
             shard.close()
+
+
+def _raw(client: redis.Redis, *words: str) -> bytes:
+    """A reply that the library would make something of."""
+    connection = client.connection_pool.get_connection()
+    try:
+        connection.send_command(*words)
+        reply: bytes = connection.read_response()
+        return reply
+    finally:
+        client.connection_pool.release(connection)
+
+
+def _accepts(client: redis.Redis, *words: str) -> bool:
+    try:
+        client.execute_command(*words)
+    except redis.ResponseError:
+        return False
+    return True
 
 
 def free_port() -> int:

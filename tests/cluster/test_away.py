@@ -10,6 +10,7 @@ import pytest
 
 from taskq import TaskQ, Unavailable
 from tests.cluster.conftest import QUEUES
+from tests.waiting import wait_until
 
 SERVED = ",".join(QUEUES)
 pytestmark = pytest.mark.timeout(300)
@@ -116,6 +117,40 @@ def test_a_shard_is_away(own_shop, own, fault, away_s):
     assert {record.attempt for record in shop.app.client.jobs([job.id for job in every])} == {1}
     assert shop.fleet.pids() == before, "a process was restarted"
     assert node.text().count("Redis is away") <= 3 * len(hit) + 3, "an outage fills the log"
+
+
+@pytest.mark.parametrize("kind", ["killed", pytest.param("stopped", marks=pytest.mark.long)])
+def test_a_shard_fails_over_to_its_replica(own_shop, own, kind):
+    """As with sentinels: jobs and calls go on within 5 s of the promotion; what was replicated runs once."""
+    shop = own_shop
+    victim, hit, _ = parted(shop, own)
+    replica = own.add_replica(victim)
+    shop.fleet.start("-q", SERVED, "-w", "2", "-c", "10")
+    through = shop.enqueue_many(shop.shop.nap.using(queue=queue).call(7) for queue in QUEUES)
+    shop.until(through, "running")
+    victim.client.execute_command("WAIT", 1, 5000)
+    struck = time.monotonic()
+    if kind == "killed":
+        victim.server.kill()
+    else:
+        victim.stop()
+    wait_until(lambda: replica.client.execute_command("ROLE")[0] == b"master", 30, what="a promotion")
+    promoted = time.monotonic()
+    fresh = []
+    while not fresh:
+        try:
+            fresh.append(shop.enqueue(shop.shop.nap, 0, queue=hit[0]))
+        except Unavailable:
+            assert time.monotonic() - promoted < 5
+    called_s = time.monotonic() - promoted
+    assert fresh[0].join(timeout=5) == "completed"
+    began_s = shop.ledger.starts(fresh[0].id)[0].at - promoted
+    log.info(
+        "%s: promoted after %.1f s; a call %.1f s later, its job %.1f s", kind, promoted - struck, called_s, began_s
+    )
+    assert began_s < 5
+    shop.until(through, timeout=30)
+    shop.ran_once([*through, *fresh])
 
 
 def test_a_caller_of_the_shard_that_is_away(own_shop, own):

@@ -85,11 +85,11 @@ def test_a_move_that_takes_longer_than_a_lease(shop, shards, ledger):
     """The queue stands still, like any queue whose server is away: what runs there goes on, and isn't run again."""
     shop.fleet.start("-q", SERVED, "-w", "2", TASKQ_LEASE="4s")
     q = shop.q("q0")
-    jobs = [shop.enqueue(shop.shop.nap, seconds, queue="q0") for seconds in (1, 3, 8)]
+    jobs = [shop.enqueue(shop.shop.nap, seconds, queue="q0") for seconds in (1, 3, 7)]
     shop.until(jobs, "running")
     with shards.moving(slot_of(q.prefix), shards.other_than(shards.of(q.prefix))) as steps:
         next(steps)
-        until = time.monotonic() + 6
+        until = time.monotonic() + 5
         others = []
         while time.monotonic() < until:  # other queues don't notice
             others.append(shop.enqueue(shop.shop.nap, 0, queue=random.choice(QUEUES[1:])))

@@ -6,6 +6,7 @@ Configured as docs/topologies.md says: `min-replicas-to-write` keeps a primary w
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -172,9 +173,11 @@ class Site:
 
         def whole() -> bool:
             primary = self.primary()
-            return primary >= 0 and self.clients[primary].info("replication")["connected_slaves"] == 2
+            found = self.clients[primary].info("replication") if primary >= 0 else {}
+            states = [each["state"] for name, each in found.items() if re.fullmatch(r"slave\d", name)]
+            return states == ["online", "online"]
 
-        wait_until(whole, timeout, what="two replicas")
+        wait_until(whole, timeout, what="two replicas in sync")
 
     def cut_replicas(self) -> None:
         """From now on the replicas have nothing new, and nothing is on its way to them."""

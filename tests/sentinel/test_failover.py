@@ -114,8 +114,8 @@ def test_a_failover_under_load(shop, site, ledger, kind):
     """
     node = shop.fleet.start("-w", "2", "-c", "20")
     before = shop.fleet.pids()
-    through = shop.enqueue_many(shop.shop.nap.call(8) for _ in range(5))
-    waiter, answer = shop.enqueue(shop.shop.nap, 6, queue="default"), []
+    through = shop.enqueue_many(shop.shop.nap.call(6) for _ in range(5))
+    waiter, answer = shop.enqueue(shop.shop.nap, 4, queue="default"), []
     waiting = threading.Thread(target=lambda: answer.append(waiter.join(timeout=60)))
     waiting.start()
     shop.until([*through, waiter], "running")

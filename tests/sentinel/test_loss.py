@@ -50,7 +50,7 @@ def test_what_was_not_replicated(shop, loose, ledger):
     """CONN-13, LOCK-09: jobs vanish and jobs that ended come back, as the docs say; no job sticks; epochs only grow."""
     site = loose
     shop.fleet.start("-w", "2", "-c", "20")
-    running = shop.enqueue_many(shop.shop.nap.call(seconds) for seconds in (2, 2, 9, 9))
+    running = shop.enqueue_many(shop.shop.nap.call(seconds) for seconds in (2, 2, 7, 7))
     due = [shop.enqueue(shop.shop.nap, 0, queue="default", delay=1) for _ in range(3)]
     shop.until(running, "running")
     site.clients[0].execute_command("WAIT", 2, 5000)
@@ -150,11 +150,14 @@ def test_a_repeat_at_maxmemory_is_answered(cut, namespace):
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(6, marks=pytest.mark.long)])
 def test_with_wait_replicas_nothing_acknowledged_is_lost(site, namespace, rounds):
-    """CONN-13: a primary dies under load; each job that an enqueue was told is safe is there afterwards."""
+    """CONN-13: a primary dies under load; each job that an enqueue was told is safe is there afterwards.
+
+    Both replicas are waited for: sentinels go by what the replicas told them up to five seconds before.
+    """
     answered, over = [], threading.Event()
 
     def produce():
-        app = TaskQ(site.url, namespace=namespace, wait_replicas=1)
+        app = TaskQ(site.url, namespace=namespace, wait_replicas=2)
         task = app.by_name("t", queue="default")
         while not over.is_set():
             try:
@@ -173,10 +176,10 @@ def test_with_wait_replicas_nothing_acknowledged_is_lost(site, namespace, rounds
         wait_until(lambda count=count: len(answered) > count + 500, 20)
         site.servers[struck].kill()
         wait_until(lambda struck=struck: site.primary() not in {-1, struck}, 30, what="another primary")
-        count = len(answered)
-        wait_until(lambda count=count: len(answered) > count + 200, 20)
         site.servers[struck].start()
         site.until_whole()
+        count = len(answered)
+        wait_until(lambda count=count: len(answered) > count + 200, 20)
     over.set()
     for each in threads:
         each.join(20)
