@@ -12,9 +12,9 @@ from typing import Any
 
 #: How long one sentinel may take to answer.
 ANSWER_S = 1.0
-#: How old what they said may be before they are asked again.
+#: How old what they said may be before one of them is asked again.
 AGAIN_S = 1.0
-UNANSWERED_AGAIN_S = 5.0
+UNANSWERED_AGAIN_S = 2.0
 
 
 def questions(master: str) -> list[tuple[str, str, str]]:
@@ -73,7 +73,7 @@ class Primary:
         self._fresh_until = time.monotonic() + AGAIN_S
 
     def unknown(self) -> None:
-        """No sentinel answered: what was known must do for a while."""
+        """The sentinel didn't answer, or knew of none: what was known must do for a while."""
         self._fresh_until = time.monotonic() + UNANSWERED_AGAIN_S
 
     def fell_silent(self, place: tuple[str, int]) -> None:
