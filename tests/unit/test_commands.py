@@ -201,7 +201,9 @@ def test_the_rest_reads_plain_values():
     assert CALLS["queues"].read([b"b", b"a"]) == ["a", "b"]
     assert CALLS["nodes"].read([[b"id", b"n"]]) == [{"id": "n"}]
     assert CALLS["task_info"].read([]) is None
-    assert CALLS["task_info"].read([b"queue", b"email"]) == {"queue": "email"}
+    known = [b"queue", b"email", b"last_seen", b"5"]
+    assert CALLS["task_info"].read(known) == {"queue": "email", "last_seen": "5"}
+    assert CALLS["task_info"].read(known[:2]) is None, "damaged"
 
 
 def test_an_answer_may_be_changed_further():
