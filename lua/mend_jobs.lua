@@ -114,8 +114,14 @@ local function mend_running(id)
   end
 end
 
+-- A time of a record that can be one.
+local function time_of(text)
+  local at = record.number(text)
+  return at and at >= 0 and at or nil
+end
+
 local function mend_ended(job)
-  local at = record.number(job.finished_at)
+  local at = time_of(job.finished_at)
   if not at then
     at = now
     call('HSET', job.key, 'finished_at', clock.text(now))
@@ -126,7 +132,7 @@ local function mend_ended(job)
 end
 
 local function mend_expiry(job)
-  local expires_at = record.number(job.expires_at)
+  local expires_at = time_of(job.expires_at)
   if not expires_at or job.epoch or job.state == 'running' or state.ends(job.state) then
     call('ZREM', keys.expiring, job.id)
   elseif tonumber(redis.call('ZSCORE', keys.expiring, job.id) or nil) ~= expires_at then
@@ -151,9 +157,9 @@ local function mend(job, seen_in, seen_at)
   if job.state == 'running' then
     mend_running(job.id)
   elseif job.state == 'scheduled' or job.state == 'retryable' then
-    stand_in(set, job.id, record.number(job.scheduled_at, now))
+    stand_in(set, job.id, time_of(job.scheduled_at) or now)
   elseif job.state == 'pending' then
-    stand_in(set, job.id, record.number(job.created_at, now))
+    stand_in(set, job.id, time_of(job.created_at) or now)
   end
   mend_expiry(job)
 end

@@ -87,7 +87,7 @@ def _of_retention(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
     if state in TERMINAL:
         if not pruned:
             yield Breach("no prune", id, f"is {state}, and nothing would ever remove it")
-        if not facts.fields.get(b"finished_at", b"").isdigit():
+        if not _is_time(facts.fields.get(b"finished_at", b"")):
             yield Breach("no time", id, f"is {state} without the time of its end")
     elif pruned:
         yield Breach("misplaced", id, f"is {state} and stands in prune")
@@ -98,9 +98,13 @@ def _of_expiry(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
     stands = next((float(at) for place, at in facts.places if place == "expiring"), None)
     given = facts.fields.get(b"expires_at", b"")
     waits = state != State.RUNNING and state not in TERMINAL and b"epoch" not in facts.fields
-    wanted = float(given) if waits and given.isdigit() else None
+    wanted = float(given) if waits and _is_time(given) else None
     if stands != wanted:
         yield Breach("expiry", id, "won't expire in time" if wanted is not None else "would expire, and shouldn't")
+
+
+def _is_time(raw: bytes) -> bool:
+    return re.fullmatch(rb"[0-9]{1,15}", raw) is not None
 
 
 def lane_of(fields: dict[bytes, bytes]) -> str:

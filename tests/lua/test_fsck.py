@@ -206,6 +206,19 @@ def test_what_has_ended_will_go(room):
     assert [name for name in room.keyspace.dump() if name.startswith("job:")] == ["job:default:b"]
 
 
+@pytest.mark.parametrize("time", ["junk", "-1", "9" * 30, "", "NaN"])
+@pytest.mark.parametrize("field", ["finished_at", "expires_at", "scheduled_at", "created_at"])
+def test_times_that_are_none_are_bearable(room, time, field):
+    for state in STATES:
+        seed(room, state, state, **({} if state == "running" else {"expires": "+5000"}))
+        room.client.hset(room.q.job(f"default:{state}"), field, time)
+    for name in ("scheduled", "retryable", "expiring", "prune", "completed"):
+        room.client.delete(room.q.fixed(name))
+    assert check(room, repair=True).left.total() == 0
+    assert told(room) == []
+    drains(room)
+
+
 def test_what_expires_does(room):
     room.add("a", expires="+1000")
     room.add("b", expires="+1000")

@@ -59,6 +59,8 @@ def test_sound(found):
         (facts("scheduled", ("scheduled", 1), ("retryable", 1)), "misplaced"),
         (facts("completed", ("completed", 1), finished_at=1), "no prune"),
         (facts("completed", ("completed", 1), ("prune", 1)), "no time"),
+        (facts("completed", ("completed", 1), ("prune", 1), finished_at="-1"), "no time"),
+        (facts("completed", ("completed", 1), ("prune", 1), finished_at="9" * 30), "no time"),
         (facts("scheduled", ("scheduled", 1), expires_at=5), "expiry"),
         (facts("scheduled", ("scheduled", 1), ("expiring", 6), expires_at=5), "expiry"),
         (facts("scheduled", ("scheduled", 1), ("expiring", 6)), "expiry"),
