@@ -7,6 +7,7 @@ TASKQ_TEST_CLUSTER=3 the guide on three shards.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+import structlog
 
 from taskq.embedded import Embedded
 from tests.leaks import leaked
@@ -32,6 +34,17 @@ _CLUSTER = _SHARDS == 1
 # What a developer has set for their own programs must not reach the tests.
 for _name in [name for name in os.environ if name.startswith("TASKQ_")]:
     del os.environ[_name]
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A command that a test calls in this process sets up logging; the next test must find it as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -95,13 +95,17 @@ ARGUMENTS: dict[str, list[Any]] = {
 }
 
 
+# What `fsck` looks and mends with: its operations have tests of their own, in tests/lua/test_fsck.py.
+FSCK = {"members", "scan", *(f"{verb}_{what}" for verb in ("mend", "survey") for what in ("jobs", "keys", "lanes"))}
+
+
 def test_every_script_has_its_operation():
-    assert sorted(CALLS) == scripts.names()
+    assert set(CALLS) == set(scripts.names()) - FSCK
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_it_calls_the_script_of_its_name(name):
-    assert CALLS[name].script is scripts.load(name)
+    assert CALLS[name].script == scripts.load(name)
 
 
 @pytest.mark.parametrize("name", CALLS)
