@@ -1,8 +1,7 @@
 """CONSERVE: every job is in exactly one state and in exactly the structure of that state, at every moment.
 
-One script reads a queue's whole keyspace at once, so that this holds in the middle of a storm too. What is wrong about
-it `taskq.fsck` judges, as it does for users, and a few things more that no repair is for. `complaints` names each; all
-hope for an empty list.
+One script reads a queue's whole keyspace at once, so that this holds in the middle of a storm too, and Python compares
+what it found with the design's invariants. `complaints` names each thing that is wrong; all hope for an empty list.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from typing import Any
 
 import redis
 
-from taskq.commands.fsck import JobFacts, Lane, LaneFacts, Row
-from taskq.fsck import judge
 from taskq.keys import QueueKeys
+from taskq.state import State
 
 Zset = dict[str, int]
 
@@ -37,12 +35,12 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
   end
   rows[#rows + 1] = { string.sub(key, #ARGV[1] + 1), kind, redis.call('PTTL', key), value }
 end
-local time = redis.call('TIME')
-return { time[1] * 1000 + math.floor(time[2] / 1000), rows }
+return rows
 """
 
+_BY_STATE = ("pending", "scheduled", "retryable", "completed", "failed", "cancelled")
 _ENDED = frozenset({"completed", "failed", "cancelled"})
-_SETS = (*judge.STANDS_IN.values(), "prune", "expiring")
+_WAITING = frozenset({"pending", "scheduled", "retryable", "available"})
 
 
 class Snapshot:
@@ -51,8 +49,7 @@ class Snapshot:
     Attributes:
         jobs: record by id. `state`: state by id.
         zsets, streams, hashes: the other keys, by their name behind the prefix. A stream is id → entry.
-        kinds, ttls: type and ms to live by name; -1 for ever.
-        now_ms: the server's clock.
+        ttls: ms to live by name; -1 for ever.
     """
 
     def __init__(self, client: redis.Redis, q: QueueKeys) -> None:
@@ -60,13 +57,11 @@ class Snapshot:
         self.zsets: dict[str, Zset] = {}
         self.streams: dict[str, list[tuple[str, str]]] = {}
         self.hashes: dict[str, dict[str, str]] = {}
-        self.kinds: dict[str, str] = {}
         self.ttls: dict[str, int] = {}
-        self.now_ms, rows = client.eval(_SNAPSHOT, 0, q.prefix)
-        for raw_name, kind, ttl, raw_value in rows:
+        for raw_name, kind, ttl, raw_value in client.eval(_SNAPSHOT, 0, q.prefix):
             name = _text(raw_name)
             value = list(zip(map(_text, raw_value[::2]), map(_text, raw_value[1::2]), strict=True))
-            self.kinds[name], self.ttls[name] = kind.decode(), ttl
+            self.ttls[name] = ttl
             if name.startswith("job:") and kind == b"hash":
                 self.jobs[name[4:]] = dict(value)
             elif kind == b"hash":
@@ -96,69 +91,55 @@ def complaints(client: redis.Redis, q: QueueKeys, accepted: Iterable[str] = ()) 
 
 
 def wrong(seen: Snapshot, accepted: Iterable[str] = ()) -> list[str]:
-    """As `complaints`, for a snapshot. What fsck calls a breach is one here too."""
-    breaches = [
-        *(breach for facts in _jobs(seen) for breach in judge.of_job(facts)),
-        *(breach for facts in _lanes(seen) for breach in judge.of_lane(facts)),
-        *(breach for name in seen.kinds if (wanted := judge.wanted_key(name)) is not None
-          for breach in judge.of_key(wanted, seen.kinds[name], seen.ttls[name])),
-    ]  # fmt: skip
+    """As `complaints`, for a snapshot."""
     return [
         *(f"{id}: was accepted and is no more" for id in accepted if id not in seen.jobs),
-        *(f"{breach.of}: {breach.text}" for breach in breaches),
+        *_structures(seen),
         *_records(seen),
-        *_markers(seen),
+        *_indexes(seen),
+        *_lanes(seen),
+        *_lives(seen),
     ]
 
 
-def _jobs(seen: Snapshot) -> Iterable[JobFacts]:
-    """Every id that has a record or stands anywhere, and where it does."""
-    places: dict[str, list[tuple[str, str]]] = defaultdict(list)
+def _structures(seen: Snapshot) -> Iterable[str]:
+    """Each job stands once, where its state says."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for place, id in _places(seen):
+        places[id].append(place)
+    for id in places.keys() | seen.jobs.keys():
+        job = seen.jobs.get(id)
+        if job is None:
+            yield f"{id}: stands in {places[id]} and has no record"
+            continue
+        state = job.get("state", "?")
+        lane = f"{job.get('class', 'async')}:{job.get('priority', '0')}"
+        wanted = f"available in lane {lane}" if state == "available" else state
+        if places[id] != [wanted]:
+            yield f"{id}: its record says {wanted}; it stands in {places[id]}"
+
+
+def _places(seen: Snapshot) -> Iterable[tuple[str, str]]:
+    """Where something stands, and what."""
+    for name in _BY_STATE:
+        yield from ((name, id) for id in seen.zset(name))
+    yield from (("running", id) for id in seen.zset("leases"))
     for name, zset in seen.zsets.items():
-        if name in _SETS or name.startswith("front:"):
-            for id, score in zset.items():
-                places[id].append((name, str(score)))
+        if name.startswith("front:"):
+            yield from ((f"available in lane {name[6:]}", id) for id in zset)
     for name, entries in seen.streams.items():
         if name.startswith("body:"):
-            for id, entry in entries:
-                places[id].append((name, entry))
-    for id in places.keys() | seen.jobs.keys():
-        fields = {field.encode(): value.encode() for field, value in seen.jobs.get(id, {}).items()}
-        yield JobFacts(Row(id.encode()), "hash" if id in seen.jobs else "none", fields, places[id], seen.now_ms)
-
-
-def _lanes(seen: Snapshot) -> Iterable[LaneFacts]:
-    """Every lane that stands somewhere or that something leads to."""
-    names = {name.partition(":")[2] for name in seen.kinds if name.startswith(("front:", "body:", "groups:"))}
-    names |= {name[6:].rpartition(":")[0] for name in seen.kinds if name.startswith("lanes:")}
-    names |= {f"{name[7:]}:{each}" for name in seen.zsets if name.startswith("levels:") for each in seen.zset(name)}
-    for name in sorted(names):
-        klass, _, priority = name.rpartition(":")
-        body, groups, lanes = (
-            seen.streams.get(f"body:{name}"),
-            seen.zset(f"groups:{name}"),
-            seen.zset(f"lanes:{name}:-"),
-        )
-        yield LaneFacts(
-            Lane(klass, priority),
-            waiting=len(body or ()) + len(seen.zset(f"front:{name}")),
-            body=body is not None,
-            emptied=name in seen.zset("empty"),
-            levels=priority in seen.zset(f"levels:{klass}"),
-            groups="-" in groups,
-            lanes=name in lanes,
-            foreign=len(groups.keys() - {"-"}) + len(lanes.keys() - {name}),
-            known=klass in seen.hashes.get("classes", {}),
-            marker=f"wake:{klass}" in seen.zsets,
-            paused="paused" in seen.hashes.get("meta", {}),
-        )
+            yield from ((f"available in lane {name[5:]}", id) for id, _ in entries)
 
 
 def _records(seen: Snapshot) -> Iterable[str]:
     """What a record says fits its state."""
+    entries = {id: entry for name, each in seen.streams.items() if name.startswith("body:") for id, entry in each}
     gone = {name[8:] for name, each in seen.hashes.items() if name.startswith("claimed:") and "gone" in each}
     for id, job in seen.jobs.items():
         state, attempt = job.get("state"), int(job.get("attempt", "0"))
+        if state not in set(State):
+            yield f"{id}: {state!r} is no state"
         if attempt > int(job.get("max_attempts", "3")):
             yield f"{id}: attempt {attempt} of {job.get('max_attempts', '3')}"
         if state == "running":
@@ -166,13 +147,51 @@ def _records(seen: Snapshot) -> Iterable[str]:
                 yield f"{id}: runs without a worker, an epoch or an attempt: {job}"
             if job.get("worker") in gone:
                 yield f"{id}: runs on {job['worker']}, which is gone"
+        if state in _ENDED and not job.get("finished_at"):
+            yield f"{id}: is {state} without a time"
         if state == "failed" and not job.get("reason"):
             yield f"{id}: failed without a reason"
+        entry = job.get("entry", "")
+        if entry and state == "available" and entries.get(id) != entry:
+            yield f"{id}: its entry is {entry}; the body has {entries.get(id)}"
 
 
-def _markers(seen: Snapshot) -> Iterable[str]:
-    """At most one a class."""
+def _indexes(seen: Snapshot) -> Iterable[str]:
+    """`prune` names the ended jobs, `expiring` the waiting ones that expire."""
+    ended = {id for id, state in seen.state.items() if state in _ENDED}
+    if ended != set(seen.zset("prune")):
+        yield f"prune and the ended jobs differ by {sorted(ended ^ set(seen.zset('prune')))[:5]}"
+    expiring = {
+        id: int(job["expires_at"])
+        for id, job in seen.jobs.items()
+        if job.get("expires_at") and job.get("state") in _WAITING
+    }
+    if expiring != seen.zset("expiring"):
+        yield f"expiring is {seen.zset('expiring')}; the jobs say {expiring}"
+
+
+def _lanes(seen: Snapshot) -> Iterable[str]:
+    """A claim finds every lane that has work, and no other."""
+    lanes = {name[6:] for name, each in seen.zsets.items() if name.startswith("front:") and each}
+    lanes |= {name[5:] for name, each in seen.streams.items() if name.startswith("body:") and each}
+    found = set()
+    for name in seen.hashes.get("classes", {}):
+        for priority in seen.zset(f"levels:{name}"):
+            for group in seen.zset(f"groups:{name}:{priority}"):
+                found |= set(seen.zset(f"lanes:{name}:{priority}:{group}"))
+    if found != lanes:
+        yield f"lanes with work: {sorted(lanes)}; a claim finds {sorted(found)}"
     for name in seen.zsets:
+        kind, _, rest = name.partition(":")
+        if kind in {"levels", "groups", "lanes"} and rest.split(":")[0] not in seen.hashes.get("classes", {}):
+            yield f"{name}: of a class that isn't in classes"
+
+
+def _lives(seen: Snapshot) -> Iterable[str]:
+    """What is short-lived has a TTL."""
+    for name, ttl in seen.ttls.items():
+        if name.startswith(("claimed:", "stats:")) and ttl < 0:
+            yield f"{name}: has no TTL"
         if name.startswith("wake:") and len(seen.zset(name)) > 1:
             yield f"{name}: has {len(seen.zset(name))} markers"
 

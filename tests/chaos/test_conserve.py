@@ -69,15 +69,15 @@ def live_for_ever(raw, q):
     "damage, words",
     [
         (lose_the_record, "was accepted and is no more"),
-        (lose_the_lease, "runs without a lease"),
-        (stand_twice, "is running and stands in failed too"),
-        (stand_in_another_lane, "is available and stands nowhere, but in body:async:0"),
-        (lead_nowhere, "has work, and levels don't lead to it"),
-        (forget_the_end, "nothing would ever remove it"),
-        (forget_the_expiry, "won't expire in time"),
+        (lose_the_lease, "its record says running; it stands in []"),
+        (stand_twice, "it stands in ['failed', 'running']"),
+        (stand_in_another_lane, "its record says available in lane async:7"),
+        (lead_nowhere, "lanes with work: ['async:0']; a claim finds []"),
+        (forget_the_end, "prune and the ended jobs differ"),
+        (forget_the_expiry, "expiring is {}"),
         (run_once_too_often, "attempt 4 of 3"),
         (run_on_the_dead, "runs on n.1, which is gone"),
-        (live_for_ever, "claimed:n.1: is short-lived, and has no TTL"),
+        (live_for_ever, "claimed:n.1: has no TTL"),
     ],
 )
 def test_names_damage(queue, raw, damage, words):
