@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 
 _Kind: TypeAlias = Literal["single", "cluster", "sentinel"]
 _Refuse: TypeAlias = Callable[[str], ValueError]  # from a rule, the error that tells it
@@ -55,6 +55,8 @@ _SCHEMES: dict[str, _Kind] = {
 }
 _TLS_FILES = {"ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_cert_reqs"}
 _PARAMETERS = {*_TLS_FILES, "ssl_check_hostname", "username", "password", "db"}
+_NAMES = re.compile(r"[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+_SHOWN = 300
 _SENTINEL_PARAMETERS = {"sentinel_username", "sentinel_password"}
 
 
@@ -71,7 +73,7 @@ def parse_url(url: str) -> Address:
     """
 
     def refuse(rule: str) -> ValueError:
-        return ValueError(f"the URL {mask_url(url)} can't be used: {rule}")
+        return ValueError(f"the URL {_legible(mask_url(url))} can't be used: {rule}")
 
     parts = _split(url, refuse)
     kind, unix = _SCHEMES[parts.scheme], parts.scheme == "unix"
@@ -129,7 +131,7 @@ def _query(parts: SplitResult, refuse: _Refuse) -> dict[str, str]:
     known = _PARAMETERS | (_SENTINEL_PARAMETERS if "sentinel" in parts.scheme else set())
     for parameter in query:
         if parameter not in known:
-            raise refuse(f"it has an unknown parameter {parameter!r}{did_you_mean(parameter, known)}")
+            raise refuse(f"it has an unknown parameter {shown(parameter)}{did_you_mean(parameter, known)}")
     if "rediss" not in parts.scheme and any(parameter.startswith("ssl_") for parameter in query):
         raise refuse(f"TLS parameters need a scheme with TLS, such as {parts.scheme.replace('redis', 'rediss')}://")
     return query
@@ -137,6 +139,8 @@ def _query(parts: SplitResult, refuse: _Refuse) -> dict[str, str]:
 
 def _path(parts: SplitResult, refuse: _Refuse) -> tuple[str | None, str | None, str | None]:
     """(socket, master, database) as the path names them."""
+    if "\0" in unquote(parts.path):
+        raise refuse("no path holds a NUL byte")
     path = [unquote(part) for part in parts.path.split("/")[1:] if part]
     if parts.scheme == "unix":
         if parts.netloc.rpartition("@")[2] or not path:
@@ -155,7 +159,18 @@ def _host(text: str, default_port: int) -> tuple[str, int] | None:
     port = int(match["port"] or default_port) if match else 0
     if match is None or not 0 < port < 65536:
         return None
+    if match["name"] and not _NAMES.fullmatch(match["name"]):
+        try:
+            match["name"].encode("idna")
+        except UnicodeError:
+            return None
     return match["v6"] or match["name"] or "localhost", port
+
+
+def _legible(url: str) -> str:
+    """For a message: on one line, and cut."""
+    url = url if url.isprintable() else url.encode("unicode_escape").decode()
+    return url if len(url) <= _SHOWN else url[:_SHOWN] + "..."
 
 
 def _options(query: dict[str, str], refuse: _Refuse) -> dict[str, str | bool]:

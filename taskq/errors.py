@@ -246,9 +246,28 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return "" if near is None else f" (did you mean {near!r}?)"
 
 
+def shown(value: object, most: int = 80) -> str:
+    """Any value for a message: as `repr` has it, but on one line and of at most so many characters."""
+    if isinstance(value, int) and value.bit_length() > 8 * most:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write down the largest ones
+    if isinstance(value, bytes | bytearray):
+        value = bytes(value[:most])
+    import reprlib  # as difflib below
+
+    brief = reprlib.Repr()
+    brief.maxstring = brief.maxother = brief.maxlong = most
+    try:
+        text = brief.repr(value)
+    except Exception:  # noqa: BLE001 (a user's own __repr__)
+        text = f"<{type(value).__name__}>"
+    if not text.isprintable():
+        text = text.encode("unicode_escape").decode()
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like this one; None if none does."""
     import difflib  # only when somebody has mistyped: producers start faster without it
 
-    near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name[:200].lower(), sorted(known), n=1, cutoff=0.6)
     return str(near[0]) if near else None

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -108,9 +108,11 @@ def setup(level: str = "info", format: Literal["text", "json"] | None = None, *,
         ValueError: an unknown level or format.
     """
     if level.lower() not in LEVELS:
-        raise ValueError(f"there is no log level {level!r}{did_you_mean(level, LEVELS)}: give {', '.join(LEVELS)}")
+        raise ValueError(f"there is no log level {shown(level)}{did_you_mean(level, LEVELS)}: give {', '.join(LEVELS)}")
     if format not in (None, *FORMATS):
-        raise ValueError(f"there is no log format {format!r}{did_you_mean(str(format), FORMATS)}: give text or json")
+        raise ValueError(
+            f"there is no log format {shown(format)}{did_you_mean(str(format), FORMATS)}: give text or json"
+        )
     root = logging.getLogger()
     for handler in [each for each in root.handlers if isinstance(each, _Handler)]:
         root.removeHandler(handler)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from taskq.calls import Plan
 from taskq.client.batch import Interrupted
 from taskq.commands import NewJob
-from taskq.errors import EnqueueFailed
+from taskq.errors import EnqueueFailed, shown
 from taskq.home import Home
 from taskq.task import Call, handle_of
 
@@ -20,11 +20,11 @@ R = TypeVar("R")
 def checked_calls(calls: Iterable[Call[R]], exists: str) -> list[Call[R]]:
     """The calls as a list. TypeError for anything else in it, ValueError for another word than the two."""
     if exists not in {"existing", "raise"}:
-        raise ValueError(f'exists={exists!r} is none: give "existing" or "raise"')
+        raise ValueError(f'exists={shown(exists)} is none: give "existing" or "raise"')
     asked = list(calls)
     for each in asked:
         if not isinstance(each, Call):
-            raise TypeError(f"enqueue_many takes calls, such as send.call('a@b.c'), not {each!r:.80}")
+            raise TypeError(f"enqueue_many takes calls, such as send.call('a@b.c'), not {shown(each)}")
     return asked
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 from taskq.retry import DEFAULT_MAX_ATTEMPTS, Backoff, BackoffFunction
 from taskq.settings import checked_name
 from taskq.units import Duration, duration_ms, duration_text, instant_ms
@@ -232,7 +232,7 @@ def declare(given: Mapping[str, Any]) -> Declaration:
         raise NotImplementedError('executor="process" isn\'t here yet: this version runs "async" and "thread"')
     if executor not in (None, "async", "thread"):
         raise ValueError(
-            f'executor={executor!r} is none: give "async" or "thread"{did_you_mean(str(executor), _KINDS)}'
+            f'executor={shown(executor)} is none: give "async" or "thread"{did_you_mean(shown(executor), _KINDS)}'
         )
     if name is not None:
         checked_task_name(name)
@@ -247,7 +247,8 @@ def checked_task_name(name: object) -> str:
     """
     if isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and " " not in name:
         return name
-    raise ValueError(f"name={name!r} is no task's name: use 1 to 200 characters without spaces, such as 'mail.send'")
+    rule = "use 1 to 200 characters without spaces, such as 'mail.send'"
+    raise ValueError(f"name={shown(name)} is no task's name: {rule}")
 
 
 # --- the rule of each option --------------------------------------------------
@@ -264,7 +265,7 @@ def _max_attempts(value: object) -> int:
 def _integer(value: object, name: str, least: int, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
-    raise ValueError(f"{name}={value!r} is out of range: give an integer from {least} to {most}")
+    raise ValueError(f"{name}={shown(value)} is out of range: give an integer from {least} to {most}")
 
 
 def _lasting(name: str) -> Callable[[Any], int]:
@@ -282,25 +283,26 @@ def _expires(value: Any) -> str:
 
 def _tags(value: Iterable[object]) -> tuple[str, ...]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise ValueError(f'tags={value!r:.80} is no list: give such as tags=["x"]')  # noqa: TRY004 (as meta)
+        raise ValueError(f'tags={shown(value)} is no list: give such as tags=["x"]')  # noqa: TRY004 (as meta)
     tags: dict[str, None] = {}
     for tag in value:
         if not isinstance(tag, str) or not 0 < len(tag) <= LONGEST_TAG or not _is_text(tag):
-            raise ValueError(f"tags holds {tag!r:.80}: a tag is text of 1 to {LONGEST_TAG} characters")
+            raise ValueError(f"tags holds {shown(tag)}: a tag is text of 1 to {LONGEST_TAG} characters")
         tags[tag] = None
-    if len(tags) > MOST_TAGS:
-        raise ValueError(f"tags holds {len(tags)} tags: a job has at most {MOST_TAGS}")
+        if len(tags) > MOST_TAGS:
+            raise ValueError(f"tags holds more than {MOST_TAGS} tags: that is what a job has at most")
     return tuple(tags)
 
 
 def _meta(value: object) -> Mapping[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(  # noqa: TRY004 (refusals of options are ValueErrors throughout)
-            f'meta={value!r:.80} is no mapping: give such as meta={{"request_id": "7"}}'
+            f'meta={shown(value)} is no mapping: give such as meta={{"request_id": "7"}}'
         )
     for key, each in value.items():
         if not (isinstance(key, str) and isinstance(each, str) and _is_text(key + each)):
-            raise ValueError(f"meta holds {key!r:.40}: {each!r:.40}: both must be text; write str(…), or use arguments")
+            pair = f"{shown(key, 40)}: {shown(each, 40)}"
+            raise ValueError(f"meta holds {pair}: both must be text; write str(…), or use arguments")
     size = sum(len(key.encode()) + len(each.encode()) for key, each in value.items())
     if size > MOST_META_BYTES:
         raise ValueError(f"meta holds {size} bytes: a job has at most {MOST_META_BYTES}; use arguments for more")
@@ -311,13 +313,13 @@ def _id(value: object) -> str:
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9._-]{1,64}", value):
         return value
     hint = " (without the queue, which is put before it)" if isinstance(value, str) and ":" in value else ""
-    raise ValueError(f"id={value!r} is no id: use 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'{hint}")
+    raise ValueError(f"id={shown(value)} is no id: use 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'{hint}")
 
 
 def _on_lease_lost(value: object) -> str:
     if value in ("retry", "fail"):
         return str(value)
-    raise ValueError(f'on_lease_lost={value!r} is none: give "retry" (the default) or "fail"')
+    raise ValueError(f'on_lease_lost={shown(value)} is none: give "retry" (the default) or "fail"')
 
 
 def _is_text(text: str) -> bool:
@@ -392,4 +394,4 @@ def _unknown(name: str, known: Iterable[str], later: Iterable[str]) -> Exception
         return TypeError(f"{name}= belongs to the task: give it to @app.task({name}=…)")
     elsewhere = _ELSEWHERE.get(name)
     hint = f" (did you mean {elsewhere!r}?)" if elsewhere else did_you_mean(name, (*known, *later))
-    return TypeError(f"there is no option {name!r}{hint}")
+    return TypeError(f"there is no option {shown(name)}{hint}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeGuard, TypeVar
 
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 from taskq.log import get_logger
 from taskq.state import State
 from taskq.units import LONGEST_MS, Duration, duration_ms, duration_text
@@ -101,7 +101,7 @@ class Backoff:
             raise ValueError(f"call it: backoff=Backoff.{getattr(value, '__name__', '')}(…)")
         if isinstance(value, type) or not callable(value):
             raise ValueError(  # noqa: TRY004 (refusals of options are ValueErrors throughout)
-                f"backoff={value!r} is none: give Backoff.exponential(), .fibonacci(), .fixed('5s'),"
+                f"backoff={shown(value)} is none: give Backoff.exponential(), .fibonacci(), .fixed('5s'),"
                 " or a callable(attempt, error) that returns seconds"
             )
         return cls("callable", 0, LONGEST_MS, jitter=False, function=value)
@@ -312,5 +312,5 @@ def is_a(error: BaseException, *kinds: type[E]) -> TypeGuard[E]:
 def _asked_ms(delay_ms: object) -> int:
     """A delay that an error of the user's own class brings: whatever its `__init__` made of it."""
     if type(delay_ms) is not int or not 0 <= delay_ms <= LONGEST_MS:
-        raise ValueError(f"delay_ms={delay_ms!r:.100} is no delay: call super().__init__(delay)")
+        raise ValueError(f"delay_ms={shown(delay_ms)} is no delay: call super().__init__(delay)")
     return delay_ms

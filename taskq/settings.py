@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from taskq.address import Address, mask_url, parse_url
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 from taskq.units import Duration, Size, duration_ms, duration_text, size_bytes
 
 __all__ = ["DEFAULT_URL", "Address", "Retention", "Settings", "checked_name", "mask_url", "parse_url", "resolve"]
@@ -33,7 +33,8 @@ def checked_name(value: object, *, name: str) -> str:
     """
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
-    raise ValueError(f"{name}={value!r} is no name: use 1 to 64 of a-z, 0-9, '.', '_' and '-', a letter or digit first")
+    rule = "use 1 to 64 of a-z, 0-9, '.', '_' and '-', a letter or digit first"
+    raise ValueError(f"{name}={shown(value)} is no name: {rule}")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -233,11 +234,14 @@ def _url(value: object, name: str) -> str:
 
 def _include(value: Iterable[object], name: str) -> tuple[str, ...]:
     # A lone text is taken as one module: read letter by letter it would only puzzle.
-    modules = (value,) if isinstance(value, str) else tuple(value)
-    for module in modules:
+    if not isinstance(value, Iterable):
+        raise ValueError(f"{name}={shown(value)} is no list: give such as ['shop.mail']")  # noqa: TRY004
+    modules: list[str] = []
+    for module in (value,) if isinstance(value, str) else value:
         if not isinstance(module, str) or not _MODULES.fullmatch(module):
-            raise ValueError(f"{name} holds {module!r}, which is no module: give such as 'shop.mail' or 'shop.*.tasks'")
-    return tuple(str(module) for module in modules)
+            raise ValueError(f"{name} holds {shown(module)}, no module: give such as 'shop.mail' or 'shop.*.tasks'")
+        modules.append(module)
+    return tuple(modules)
 
 
 def _duration(least_ms: int, most_ms: int | None = None) -> Callable[[Duration, str], int]:
@@ -245,7 +249,7 @@ def _duration(least_ms: int, most_ms: int | None = None) -> Callable[[Duration, 
         ms = duration_ms(value, name=name)
         if ms < least_ms or (most_ms is not None and ms > most_ms):
             most = f" and at most {duration_text(most_ms)}" if most_ms is not None else ""
-            raise ValueError(f"{name}={value!r} is out of range: give at least {duration_text(least_ms)}{most}")
+            raise ValueError(f"{name}={shown(value)} is out of range: give at least {duration_text(least_ms)}{most}")
         return ms
 
     return read
@@ -254,26 +258,27 @@ def _duration(least_ms: int, most_ms: int | None = None) -> Callable[[Duration, 
 def _payload(value: Size, name: str) -> int:
     count = size_bytes(value, name=name)
     if count > 512 * 2**20:
-        raise ValueError(f"{name}={value!r} is out of range: Redis holds at most 512MiB in one value")
+        raise ValueError(f"{name}={shown(value)} is out of range: Redis holds at most 512MiB in one value")
     return count
 
 
 def _count(value: object, name: str) -> int:
-    text = str(value).strip()
-    if isinstance(value, bool) or not isinstance(value, int | str) or not re.fullmatch("[0-9]{1,15}", text):
-        raise ValueError(f"{name}={value!r} is no count: give an integer from 0 on")
-    return int(text)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15:
+        return value
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,15}", value.strip()):
+        return int(value)
+    raise ValueError(f"{name}={shown(value)} is no count: give an integer from 0 on")
 
 
 def _retention(value: object, name: str) -> Retention:
     if not isinstance(value, Retention):
-        raise ValueError(f"{name}={value!r} is no Retention: give such as Retention(completed='24h')")  # noqa: TRY004
+        raise ValueError(f"{name}={shown(value)} is no Retention: give such as Retention(completed='24h')")  # noqa: TRY004
     return value
 
 
 def _app(value: object, name: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[\w.]+(:[\w.]+)?", value):
-        raise ValueError(f"{name}={value!r} names no application: give module[:attribute], such as 'shop.app:app'")
+        raise ValueError(f"{name}={shown(value)} names no application: give module[:attribute], such as 'shop.app:app'")
     return value
 
 
@@ -295,7 +300,7 @@ _READ: dict[str, _Reader] = {
 def _refuse_unknown(given: Mapping[str, object]) -> None:
     for key in given:
         if key not in _READ:
-            raise ValueError(f"there is no setting {key!r}{did_you_mean(key, _READ)}")
+            raise ValueError(f"there is no setting {shown(key)}{did_you_mean(key, _READ)}")
 
 
 def _dashed(key: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from taskq.errors import InvalidTransition, did_you_mean
+from taskq.errors import InvalidTransition, did_you_mean, shown
 
 
 class State(StrEnum):
@@ -115,7 +115,8 @@ def validate_transition(from_state: str, to_state: str) -> None:
         return
     for state in (from_state, to_state):
         if not valid(state):
-            told = f"{state!r} is no state of a job{did_you_mean(str(state), State)}: {from_state!r} to {to_state!r}"
+            move = f"{shown(from_state)} to {shown(to_state)}"
+            told = f"{shown(state)} is no state of a job{did_you_mean(str(state), State)}: {move}"
             raise InvalidTransition(told, from_state=from_state, to_state=to_state)
     ways = ", ".join(to for before, to, _ in _TABLE if before == from_state)
     raise InvalidTransition(

@@ -13,6 +13,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from taskq.errors import shown
+
 Duration: TypeAlias = int | float | str | timedelta
 """Seconds, a timedelta, or text such as "90", "250ms", "5m", "1h30m", "1d"."""
 
@@ -58,10 +60,10 @@ def duration_ms(value: Duration, *, name: str = "duration", negative: bool = Fal
     ms = _exact_ms(value, name)
     if not math.isfinite(ms) or abs(ms) > LONGEST_MS:
         raise ValueError(
-            f"{name}={value!r} is out of range: a duration is finite and at most 100 years (numbers are seconds)"
+            f"{name}={shown(value)} is out of range: a duration is finite and at most 100 years (numbers are seconds)"
         )
     if ms < 0 and not negative:
-        raise ValueError(f"{name}={value!r} is negative: a duration is zero or more")
+        raise ValueError(f"{name}={shown(value)} is negative: a duration is zero or more")
     return round(ms) or math.ceil(ms)
 
 
@@ -80,7 +82,7 @@ def _exact_ms(value: Duration, name: str) -> float:
             total = sum(float(parts[unit] or 0) * ms for unit, ms in _MS_A_UNIT.items())
             return -total if parts["sign"] == "-" else total
     raise ValueError(
-        f"{name}={_short(value)} is no duration: give seconds, a timedelta,"
+        f"{name}={shown(value)} is no duration: give seconds, a timedelta,"
         ' or text such as "250ms", "30s", "5m", "1h30m", "1d"'
     )
 
@@ -109,7 +111,7 @@ def size_bytes(value: Size, *, name: str = "size") -> int:
             count = float(parts["number"]) * _BYTES_A_UNIT[parts["unit"]]
     if count < 1:
         raise ValueError(
-            f'{name}={_short(value)} is no size: give bytes from 1 on, or text such as "512KiB", "1MiB", "10MB"'
+            f'{name}={shown(value)} is no size: give bytes from 1 on, or text such as "512KiB", "1MiB", "10MB"'
         )
     return int(count)
 
@@ -127,17 +129,17 @@ def instant_ms(value: datetime | str, *, name: str = "at") -> int:
     moment = _read_instant(value) if isinstance(value, str) else value
     if not isinstance(moment, datetime):
         raise ValueError(  # noqa: TRY004 (one kind of refusal for all that can be wrong with it)
-            f"{name}={_short(value)} is no instant: give an aware datetime,"
+            f"{name}={shown(value)} is no instant: give an aware datetime,"
             ' such as datetime.now(UTC), or text such as "2030-01-31T09:00:00Z"'
         )
     if moment.utcoffset() is None:
         raise ValueError(
-            f"{name}={_short(value)} has no time zone: give an aware datetime,"
+            f"{name}={shown(value)} has no time zone: give an aware datetime,"
             " such as datetime(2030, 1, 31, 9, tzinfo=ZoneInfo('Europe/Berlin'))"
         )
     ms = -((_EPOCH - moment) // timedelta(milliseconds=1))
     if ms < 0:
-        raise ValueError(f"{name}={_short(value)} lies before 1970")
+        raise ValueError(f"{name}={shown(value)} lies before 1970")
     return ms
 
 
@@ -157,11 +159,5 @@ def rfc3339(ms: int) -> str:
     try:
         moment = _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
-        raise ValueError(f"{_short(ms)} ms is no instant between the years 1 and 9999") from None
+        raise ValueError(f"{shown(ms)} ms is no instant between the years 1 and 9999") from None
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-
-
-def _short(value: object) -> str:
-    """A value for a message, cut so that no message carries a payload."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

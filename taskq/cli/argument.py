@@ -10,6 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from taskq.errors import shown
+
 
 def read_args(words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     """The positional and the keyword arguments that the words stand for.
@@ -56,7 +58,7 @@ def read_pair(text: str, option: str) -> tuple[str, str]:
     """
     key, sign, value = text.partition("=")
     if not sign or not key:
-        raise ValueError(f"{option} {text!r}: give key=value")
+        raise ValueError(f"{option} {shown(text)}: give key=value")
     return key, value
 
 

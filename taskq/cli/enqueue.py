@@ -14,7 +14,7 @@ from taskq.cli.options import Verb, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, not_yet, refuse
 from taskq.cli.tasks import queue_for
-from taskq.errors import JobCancelled, JobFailed
+from taskq.errors import JobCancelled, JobFailed, shown
 from taskq.options import Options, Vocabulary
 
 
@@ -99,9 +99,9 @@ def _instant(text: str, name: str) -> datetime | str:
     except ValueError:
         if name == "expires":
             return text
-        raise ValueError(f"--{name} {text!r} is no instant: give such as 2030-01-31T09:00:00Z") from None
+        raise ValueError(f"--{name} {shown(text)} is no instant: give such as 2030-01-31T09:00:00Z") from None
     if found.utcoffset() is None:
-        raise ValueError(f"--{name} {text!r} has no time zone: give such as {found.isoformat()}Z or +01:00")
+        raise ValueError(f"--{name} {shown(text)} has no time zone: give such as {found.isoformat()}Z or +01:00")
     return found
 
 

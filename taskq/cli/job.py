@@ -41,9 +41,9 @@ def job() -> None:
 def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json_: bool) -> None:
     """Jobs, newest first by entry into their state; available ones in the order in which they will be claimed."""
     if state is not None and not valid(state):
-        from taskq.errors import did_you_mean
+        from taskq.errors import did_you_mean, shown
 
-        raise WrongUsage(f"there is no state {state!r}{did_you_mean(state, State)}: one of {', '.join(State)}")
+        raise WrongUsage(f"there is no state {shown(state)}{did_you_mean(state, State)}: one of {', '.join(State)}")
     only = None if state is None else State(state)
     place = app()
     with checked_values():

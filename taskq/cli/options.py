@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from taskq.cli.refusal import WrongUsage, refuse
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 
 
 class _Told:
@@ -53,7 +53,7 @@ class Noun(_Told, click.Group):
         if word in self.later:
             raise click.UsageError(f"`{ctx.command_path} {word}` isn't here yet", ctx)
         if word not in known and not word.startswith("-"):
-            raise click.UsageError(f"there is no command {word!r}{did_you_mean(word, known)}", ctx)
+            raise click.UsageError(f"there is no command {shown(word)}{did_you_mean(word, known)}", ctx)
         return super().resolve_command(ctx, args)
 
 

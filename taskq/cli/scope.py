@@ -10,7 +10,7 @@ from itertools import islice
 from taskq.app import TaskQ
 from taskq.cli import output
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
-from taskq.errors import did_you_mean
+from taskq.errors import did_you_mean, shown
 from taskq.settings import checked_name
 from taskq.state import State
 
@@ -28,7 +28,7 @@ def state_list(text: str | None, allowed: Sequence[str], participle: str) -> tup
     for each in states:
         if each not in allowed:
             hint = did_you_mean(each, allowed)
-            raise WrongUsage(f"jobs in state {each!r} can't be {participle}{hint}: only {', '.join(allowed)}")
+            raise WrongUsage(f"jobs in state {shown(each)} can't be {participle}{hint}: only {', '.join(allowed)}")
     if not states:
         raise WrongUsage(f"--state names no state: give {', '.join(allowed)}")
     return states
@@ -46,7 +46,7 @@ def known_queues(place: TaskQ, names: Sequence[str] | None) -> list[str]:
         return there
     for name in asked:
         if name not in there:
-            refuse(f"there is no queue {name!r}{did_you_mean(name, there)}: nothing was ever enqueued in it")
+            refuse(f"there is no queue {shown(name)}{did_you_mean(name, there)}: nothing was ever enqueued in it")
     return asked
 
 

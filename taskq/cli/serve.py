@@ -10,6 +10,7 @@ import click
 
 from taskq.cli.options import Flags, log_options, server_options
 from taskq.cli.refusal import WrongUsage, checked_values, not_yet
+from taskq.errors import shown
 
 if TYPE_CHECKING:  # the node is loaded when it runs, not for --help
     from taskq.node.options import NodeOptions
@@ -112,5 +113,5 @@ def worker_count(text: str) -> int:
     if ".." in text:
         not_yet(f"a range of workers (-w {text})")
     if not re.fullmatch("[0-9]{1,6}", text):
-        raise WrongUsage(f"-w {text!r} is no number of workers: give such as -w 2")
+        raise WrongUsage(f"-w {shown(text)} is no number of workers: give such as -w 2")
     return int(text)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from taskq import commands, keys
 from taskq.commands import Command
+from taskq.errors import shown
 from taskq.keys import QueueKeys
 from taskq.settings import checked_name
 from taskq.state import State
@@ -33,7 +34,7 @@ def purge(namespace: str, queue: str, states: Sequence[str]) -> Sweep:
     """
     wrong = [state for state in states if state not in commands.WAITING]
     if wrong:
-        raise ValueError(f"states={wrong[0]!r} can't be purged: only {', '.join(commands.WAITING)} jobs wait")
+        raise ValueError(f"states={shown(wrong[0])} can't be purged: only {', '.join(commands.WAITING)} jobs wait")
     q = keys.queue(namespace, checked_name(queue, name="queue"))
 
     def step(state: str, size: int) -> Command[tuple[int, int]]:
@@ -52,7 +53,7 @@ def clear(
     """
     wrong = [state for state in states if state not in CLEARABLE]
     if wrong:
-        raise ValueError(f"states={wrong[0]!r} can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
+        raise ValueError(f"states={shown(wrong[0])} can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
     if limit is not None and limit < 1:
         raise ValueError(f"limit={limit} is out of range: give how many jobs to delete at most, from 1")
     q = keys.queue(namespace, checked_name(queue, name="queue"))

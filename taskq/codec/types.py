@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from taskq.codec.classes import dataclass_fields, full_name, model_base, model_state, stored_name
 from taskq.codec.scalars import SCALARS
 from taskq.codec.wire import Code
-from taskq.errors import InvalidPayload, Unencodable
+from taskq.errors import InvalidPayload, Unencodable, shown
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ def _check(cls: object, name: object, encode: object, decode: object) -> None:
     if not isinstance(cls, type) or not callable(encode) or not callable(decode):
         raise TypeError("register(cls, name, encode, decode) takes a class, text, and two callables")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"name={name!r} is unfit: 1 to 64 of A-Z a-z 0-9 . _ : - are taken")
+        raise ValueError(f"name={shown(name)} is unfit: 1 to 64 of A-Z a-z 0-9 . _ : - are taken")
     if cls in _BUILT_IN:
         raise ValueError(f"{full_name(cls)} has a stored form already; register a class of your own")
 
