@@ -239,7 +239,8 @@ def _include(value: Iterable[object], name: str) -> tuple[str, ...]:
     modules: list[str] = []
     for module in (value,) if isinstance(value, str) else value:
         if not isinstance(module, str) or not _MODULES.fullmatch(module):
-            raise ValueError(f"{name} holds {shown(module)}, no module: give such as 'shop.mail' or 'shop.*.tasks'")
+            rule = "which is no module: give such as 'shop.mail' or 'shop.*.tasks'"
+            raise ValueError(f"{name} holds {shown(module)}, {rule}")
         modules.append(module)
     return tuple(modules)
 
