@@ -160,6 +160,8 @@ def _host(text: str, default_port: int) -> tuple[str, int] | None:
     if match is None or not 0 < port < 65536:
         return None
     if match["name"] and not _NAMES.fullmatch(match["name"]):
+        if not match["name"].isprintable():
+            return None
         try:
             match["name"].encode("idna")
         except UnicodeError:

@@ -248,8 +248,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def shown(value: object, most: int = 80) -> str:
     """Any value for a message: as `repr` has it, but on one line and of at most so many characters."""
-    if isinstance(value, int) and value.bit_length() > 8 * most:
-        return f"an integer of {value.bit_length()} bits"  # Python refuses to write down the largest ones
+    if isinstance(value, int) and value.bit_length() > 8 * most:  # Python refuses to write down the largest ones
+        return f"an integer of {value.bit_length()} bits"[:most]
     if isinstance(value, bytes | bytearray):
         value = bytes(value[:most])
     import reprlib  # as difflib below

@@ -24,6 +24,7 @@ SETTINGS = ("url", "namespace", "lease", "deadline", "max_payload", "unknown_gra
             "retention")  # fmt: skip
 LONG = 100_000
 HUGE = 10**5000
+LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Rude:
@@ -40,14 +41,16 @@ class Coloured:
 
 
 HOSTILE = {
-    "empty": "", "NUL": "a\0b", "half a pair": "\ud800", "escape": "\x1b[31mx\x07", "newline": "a\nb", "long": "x" * LONG,
-    "digits": "9" * LONG, "other digits": "५１", "spaces": " 5 ", "huge": HUGE, "-huge": -HUGE, "nan": float("nan"),
-    "inf": float("inf"), "-inf": float("-inf"), "large": 1e308, "true": True, "bytes": b"\xff" * LONG, "list": ["x"] * LONG,
-    "list of long": ["a" * LONG], "list of huge": [HUGE], "nested": [[[[[[[[]]]]]]]], "tags": [f"t{n}" for n in range(1000)],
-    "meta": {"k": "v" * LONG}, "numbers": {1: 2}, "huge in meta": {"k": HUGE}, "half a pair in meta": {"\ud800": "x"},
-    "decimal": Decimal("1e999999"), "longest": timedelta.max, "shortest": timedelta.min, "naive": datetime.max,
-    "last": datetime.max.replace(tzinfo=UTC), "first": datetime.min.replace(tzinfo=UTC), "range": range(10**9),
-    "rude": Rude(), "coloured": Coloured(), "object": object(), "function": len, "class": Rude,
+    "empty": "", "NUL": "a\0b", "half a pair": "\ud800", "escape": "\x1b[31mx\x07", "newline": "a\nb",
+    "long": "x" * LONG, "digits": "9" * LONG, "other digits": "५１", "spaces": " 5 ", "huge": HUGE, "-huge": -HUGE,
+    "nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "large": 1e308, "true": True,
+    "bytes": b"\xff" * LONG, "list": ["x"] * LONG, "list of long": ["a" * LONG], "list of huge": [HUGE],
+    "nested": [[[[[[[[]]]]]]]], "tags": [f"t{n}" for n in range(1000)], "meta": {"k": "v" * LONG},
+    "numbers": {1: 2}, "huge in meta": {"k": HUGE}, "half a pair in meta": {"\ud800": "x"},
+    "decimal": Decimal("1e999999"), "longest": timedelta.max, "shortest": timedelta.min,
+    "naive": LAST.replace(tzinfo=None), "last": LAST, "first": datetime.min.replace(tzinfo=UTC),
+    "range": range(10**9), "rude": Rude(), "coloured": Coloured(), "object": object(), "function": len,
+    "class": Rude,
 }  # fmt: skip
 
 
