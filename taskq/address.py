@@ -56,7 +56,7 @@ _SCHEMES: dict[str, _Kind] = {
 _TLS_FILES = {"ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_cert_reqs"}
 _PARAMETERS = {*_TLS_FILES, "ssl_check_hostname", "username", "password", "db"}
 _NAMES = re.compile(r"[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
-_SHOWN = 300
+_SHOWN = 200
 _SENTINEL_PARAMETERS = {"sentinel_username", "sentinel_password"}
 
 
