@@ -1,5 +1,5 @@
 -- One page of the jobs in a state: newest first by entry into it; available ones lane by lane, in the order in
--- which they would be claimed.
+-- which they would be claimed. After 4 MiB arguments, results and progress are left out, and `omitted` says so.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -60,9 +60,14 @@ else
   ids = redis.call('ZREVRANGE', set, offset, offset + limit - 1)
 end
 
-local answer = { total }
+local answer, bytes = { total }, 0
+local BYTES_MAX = 4194304
 for _, id in ipairs(ids) do
+  local flat = bytes < BYTES_MAX and record.shown(record.read(id)) or record.outline(id)
+  for i = 2, #flat, 2 do
+    bytes = bytes + #flat[i]
+  end
   answer[#answer + 1] = id
-  answer[#answer + 1] = record.shown(record.read(id))
+  answer[#answer + 1] = flat
 end
 return answer

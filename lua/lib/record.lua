@@ -90,6 +90,24 @@ function record.fields(id, names)
   return job
 end
 
+-- As `shown`, without what may be large; `omitted` says so.
+local LARGE = { payload = true, result = true, progress = true }
+
+function record.outline(id)
+  local names = redis.pcall('HKEYS', keys.job(id))
+  if names.err or #names == 0 then
+    return record.shown(record.read(id))
+  end
+  local flat = { 'omitted', '1' }
+  for _, name in ipairs(names) do
+    if not LARGE[name] then
+      flat[#flat + 1] = name
+      flat[#flat + 1] = redis.call('HGET', keys.job(id), name)
+    end
+  end
+  return flat
+end
+
 local QUEUE = (string.match(KEYS[1], '{(.-)}:$') or '') .. ':'
 local YEAR_10000 = 253402300800000
 local WHOLE = {

@@ -15,6 +15,9 @@ from typing import Any, Literal
 import click
 
 _LINE = 400  # characters of one line on stderr: an error's text may hold a payload
+_CELL = 240  # of a cell of a table; every id of ours is shorter
+_VALUE = 4000  # of a value beside its name; --json has all of it
+_LINES, _WIDTH = 400, 1000  # of a block, such as a traceback
 
 
 def clean(value: object) -> str:
@@ -33,6 +36,11 @@ def one_line(value: object) -> str:
     """As `clean`, on one line of bounded length."""
     text = clean(" ".join(str(value).split()))
     return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
+
+
+def cut(text: str, most: int, advice: str = "") -> str:
+    """Of a text that is longer than that its beginning, and how long it is."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters{advice})"
 
 
 def note(text: object) -> None:
@@ -79,7 +87,7 @@ def table(
         spare: what to do without on a narrow terminal, the first of them first: heading → the least width that it may
             be cut to before it is left out; 0 for not at all.
     """
-    shown = [[clean(value) for value in row] for row in rows]
+    shown = [[cut(clean(value), _CELL) for value in row] for row in rows]
     if on_terminal():
         _rich_table(headings, shown, numbers, spare or {})
         return
@@ -152,7 +160,11 @@ def on_terminal() -> bool:
 
 def pairs(rows: Iterable[tuple[str, object]]) -> None:
     """Names and values, one pair a line, values below one another; what is empty is left out."""
-    shown = [(name, clean(value)) for name, value in rows if value not in (None, "", [], {}, ())]
+    shown = [
+        (name, cut(clean(value), _VALUE, "; --json shows all"))
+        for name, value in rows
+        if value not in (None, "", [], {}, ())
+    ]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         click.echo(f"{name.ljust(width)}  {value}")
@@ -160,8 +172,11 @@ def pairs(rows: Iterable[tuple[str, object]]) -> None:
 
 def block(text: str, indent: str = "    ") -> None:
     """Several lines of stored text, such as a traceback: each made safe, each under the same indent."""
-    for line in text.splitlines():
-        click.echo(indent + clean(line.expandtabs(4)))
+    lines = text.splitlines()
+    for line in lines[:_LINES]:
+        click.echo(indent + cut(clean(line.expandtabs(4)), _WIDTH))
+    if len(lines) > _LINES:
+        click.echo(f"{indent}… ({len(lines):,} lines; --json shows all)")
 
 
 def instant(text: object) -> str:

@@ -33,6 +33,7 @@ class JobRecord:
         timeout_ms, hard_timeout_ms, backoff: only where the call gave its own; else its task's count.
         errors: of the last attempts that failed, oldest first.
         dropped: whether its result was given up before the record (`keep_result`).
+        omitted: whether a long page left arguments, result and progress out: they are None in its JSON.
         fields: the hash itself.
     """
 
@@ -64,6 +65,7 @@ class JobRecord:
     on_lease_lost: str | None = None
     cancel: str | None = None
     dropped: bool = False
+    omitted: bool = False
     reason: str | None = None
     errors: tuple[AttemptError, ...] = ()
 
@@ -153,6 +155,8 @@ class JobRecord:
         return self.unknown_reason if self.state is State.SCHEDULED else None
 
     def _call_json(self) -> tuple[Any, Any]:
+        if self.omitted:
+            return None, None
         data = self.fields.get(b"payload", b"")
         try:
             return codec.call_to_json(data)
@@ -160,6 +164,8 @@ class JobRecord:
             return codec.bytes_form(data), None
 
     def _value_json(self, name: bytes) -> Any:
+        if self.omitted:
+            return None
         data = self.fields.get(name, b"")
         try:
             return codec.value_to_json(data)

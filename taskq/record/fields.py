@@ -168,6 +168,7 @@ _FIELDS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
     b"on_lease_lost": ("on_lease_lost", _text),
     b"cancel": ("cancel", _text),
     b"dropped": ("dropped", bool),
+    b"omitted": ("omitted", bool),
     b"reason": ("reason", _text),
 }
 

@@ -92,3 +92,14 @@ def test_an_empty_table_is_its_headings(capsys):
 def test_a_block_keeps_its_lines_and_nothing_else(capsys):
     output.block("one\n\ttwo\x1b[2J\x85three")
     assert capsys.readouterr().out == "    one\n        two\\x1b[2J\n    three\n"
+
+
+def test_what_is_long_is_cut_and_says_so(capsys):
+    output.table(("name",), [("x" * 10_000_000,)])
+    output.pairs([("args", "y" * 10_000_000)])
+    output.block("z" * 10_000_000 + "\nline" * 10_000)
+    shown = capsys.readouterr().out
+    assert len(shown) < 12_000
+    assert "x… (10,000,000 characters)" in shown
+    assert "y… (10,000,000 characters; --json shows all)" in shown
+    assert "… (10,001 lines; --json shows all)" in shown

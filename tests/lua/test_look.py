@@ -146,3 +146,17 @@ def test_a_page_is_bounded_however_deep(room):
     assert room.do(commands.peek, "available", offset=10**6).records == []
     with pytest.raises(Exception, match="limit cannot be"):
         room.do(commands.peek, "available", limit=10**6)
+
+
+def test_a_page_is_bounded_in_bytes(room):
+    """What is large is left out once the page has 4 MiB, and the record says so."""
+    for n in range(12):
+        room.add(f"j{n}", payload=b"x" * 1_000_000, tags='["a"]')
+    page = room.do(commands.peek, "available")
+    assert [id for id, _ in page.records] == [f"default:j{n}" for n in range(12)]
+    whole = [fields for _, fields in page.records if b"omitted" not in fields]
+    assert len(whole) == 5
+    assert all(len(fields[b"payload"]) == 1_000_000 for fields in whole)
+    assert [sorted(fields) for _, fields in page.records[5:]] == [
+        sorted([b"omitted", b"task", b"state", b"created_at", b"entry", b"tags"])
+    ] * 7

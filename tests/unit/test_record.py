@@ -280,3 +280,8 @@ def test_the_record_of_the_scripts_is_the_record_we_read():
     read = {name.decode() for name in _FIELDS} | {"payload", "result", "progress", "error:<attempt>"}
     assert listed <= read | ours
     assert read - listed <= {"dropped", "scheduled_for"}
+
+
+def test_what_a_long_page_leaves_out_is_none() -> None:
+    shown = JobRecord.from_fields("q:1", {b"task": b"t", b"state": b"available", b"omitted": b"1"}).to_dict()
+    assert [shown[name] for name in ("args", "kwargs", "result", "progress")] == [None] * 4
