@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from taskq import commands, keys
 from taskq.client import batch, operations, sweep
-from taskq.client.ending import ended, still_waits, until
+from taskq.client.ending import ended, look_again, still_waits, until
 from taskq.commands import Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
@@ -37,7 +41,7 @@ class AsyncClient:
         self.settings = settings or resolve(url=url, namespace=namespace, deadline=deadline)
         self.server: AsyncServer = connect_async(self.settings)
         self._namespace = self.settings.namespace
-        self._known: set[str] = set()
+        self._known: dict[str, float] = {}
 
     # --- adding
 
@@ -45,7 +49,9 @@ class AsyncClient:
         """Adds one job: `available`, `scheduled` or `existing`. See `commands.enqueue`."""
         if q.name not in self._known:
             await self.register(q.name)
-        return (await run_async(self.server, commands.enqueue(q, (job,), exists=exists)))[0]
+        word = (await run_async(self.server, commands.enqueue(q, (job,), exists=exists)))[0]
+        await self._remind(q.name)
+        return word
 
     async def add_many(self, jobs: Sequence[NewJob], *, exists: str = "existing") -> list[str]:
         """Adds jobs in calls of at most 250, a word for each; `batch.Interrupted` if one of several calls fails."""
@@ -59,6 +65,8 @@ class AsyncClient:
             error = await self._add_calls(some, [batch.command(call, jobs, exists) for call in some], progress)
             if error is not None:
                 progress.interrupt(error)
+        for call in calls:
+            await self._remind(call.q.name)
         return progress.answer()
 
     async def _add_calls(
@@ -82,8 +90,15 @@ class AsyncClient:
 
     async def register(self, queue: str) -> None:
         """Makes a queue known to everybody who lists them; once a process is enough."""
-        await run_async(self.server, commands.register_queue(keys.cluster(self._namespace), queue))
-        self._known.add(queue)
+        await run_async(self.server, operations.register(self._namespace, queue))
+        self._known[queue] = time.monotonic()
+
+    async def _remind(self, queue: str) -> None:
+        """Registers a queue again, now and then: a server may have been emptied. If it fails now, the next will do."""
+        if time.monotonic() - self._known[queue] > batch.REGISTER_AGAIN_S:
+            self._known[queue] = time.monotonic()
+            with suppress(TaskQError):
+                await run_async(self.server, operations.register(self._namespace, queue), deadline_s=1.0)
 
     # --- jobs
 
@@ -98,16 +113,26 @@ class AsyncClient:
     async def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
         """The record once the job has ended; None if there is none (any more). ResultTimeout after `timeout`."""
         end = until(timeout)
-        record = await run_async(self.server, operations.peek(self._namespace, id))
+        record = await self._look(operations.peek(self._namespace, id), id, timeout, end)
         if ended(record):
             return record
         still_waits(id, record, timeout, end)
         async with self.server.listen(operations.keys_of(self._namespace, id).done(id)) as bell:
             while True:
-                record = await run_async(self.server, operations.wait(self._namespace, id))
+                record = await self._look(operations.wait(self._namespace, id), id, timeout, end)
                 if ended(record):
                     return record
                 await bell.wait(still_waits(id, record, timeout, end))
+
+    async def _look(
+        self, command: Command[JobRecord | None], id: str, timeout: Duration | None, end: float | None
+    ) -> JobRecord | None:
+        while True:
+            try:
+                return await run_async(self.server, command)
+            except Unavailable as error:
+                pause_s = look_again(id, error, timeout, end)
+            await asyncio.sleep(pause_s)
 
     async def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
         """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""
@@ -183,7 +208,10 @@ class AsyncClient:
         await self.server.aclose()
 
     async def _all(self, operation: operations.Operation[operations.T]) -> operations.T:
-        return operation.fold(await run_many_async(self.server, operation.commands))
+        replies: list[Any] = []
+        for some in operation.pipelines():
+            replies += await run_many_async(self.server, some)
+        return operation.fold(replies)
 
     async def _drive(self, jobs: sweep.Sweep) -> int:
         command = next(jobs)

@@ -18,6 +18,9 @@ CALL_BYTES_MAX = 1_048_576
 CALLS_AT_ONCE = 16
 """How many calls one pipeline holds: enough to hide the way to the server, little to hold twice in memory."""
 
+REGISTER_AGAIN_S = 60.0
+"""How often a queue is registered again by a process that goes on enqueueing in it."""
+
 _ROUGH_REST = 200  # bytes a job that stand around its fields: ids, names, numbers
 
 

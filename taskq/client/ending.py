@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from taskq.codec import Types
+from taskq.connection import passes
 from taskq.errors import (
     AttemptsExhausted,
     JobCancelled,
@@ -14,6 +15,7 @@ from taskq.errors import (
     JobTimeout,
     ResultExpired,
     ResultTimeout,
+    Unavailable,
 )
 from taskq.record import JobRecord
 from taskq.state import TERMINAL, State
@@ -21,6 +23,9 @@ from taskq.units import Duration, duration_ms, duration_text
 
 RECHECK_S = 3.0
 """A notification may be lost with its connection: whoever waits looks again after this long."""
+
+LOOK_AGAIN_S = 0.5
+"""How long to pause after a look that failed."""
 
 
 def until(timeout: Duration | None) -> float | None:
@@ -43,6 +48,22 @@ def still_waits(id: str, record: JobRecord | None, timeout: Duration | None, end
         within = duration_text(duration_ms(timeout or 0))
         raise ResultTimeout(f"job {id} has not ended within {within} (it is {state}); it goes on")
     return min(left, RECHECK_S)
+
+
+def look_again(id: str, error: Unavailable, timeout: Duration | None, end: float | None) -> float:
+    """After a look that failed: how long to pause before the next, in seconds. A waiter who gave a time has that long.
+
+    Raises:
+        ResultTimeout: the time is over.
+        Unavailable: `error` itself, if it won't pass, or nobody said how long to wait.
+    """
+    if end is None or not passes(error):
+        raise error
+    left = end - time.monotonic()
+    if left <= 0:
+        within = duration_text(duration_ms(timeout or 0))
+        raise ResultTimeout(f"whether job {id} has ended within {within} is not known: {error}") from error
+    return min(left, LOOK_AGAIN_S)
 
 
 def result_of(record: JobRecord, types: Types) -> Any:

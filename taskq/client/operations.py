@@ -6,7 +6,7 @@ a list of ids is split accordingly, and answered in its own order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,9 @@ from taskq.state import State
 T = TypeVar("T")
 
 MISSING = "missing"
+RECORDS_MAX = 16
+"""How many records one call reads: each may hold a few MiB, and a server does nothing else meanwhile."""
+_READ_TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,13 @@ class Operation(Generic[T]):
 
     commands: list[Command[Any]]
     fold: Callable[[list[Any]], T]
+    together: int | None = None
+
+    def pipelines(self) -> Iterator[list[Command[Any]]]:
+        """The commands, so many at once: each pipeline has a deadline of its own. None: all."""
+        step = self.together or len(self.commands) or 1
+        for at in range(0, len(self.commands), step):
+            yield self.commands[at : at + step]
 
 
 def keys_of(namespace: str, id: str) -> QueueKeys:
@@ -50,8 +60,9 @@ def _spread(
     *,
     missing: object = None,
     partial: bool = True,
+    size: int = commands.BATCH_MAX,
 ) -> Operation[list[Any]]:
-    """One command for each queue and each 250 ids; the answers in the order of the ids.
+    """One command for each queue and each `size` ids; the answers in the order of the ids.
 
     What can be no job's id gets the answer `missing`, or with `partial=False` is refused before anything is sent.
     """
@@ -62,7 +73,6 @@ def _spread(
         except JobNotFound:
             if not partial:
                 raise
-    size = commands.BATCH_MAX
     groups = [(q, all[at : at + size]) for q, all in by_queue.items() for at in range(0, len(all), size)]
 
     def fold(replies: list[Any]) -> list[Any]:
@@ -75,17 +85,22 @@ def _spread(
     return Operation([build(q, [ids[place] for place in places]) for q, places in groups], fold)
 
 
+def register(namespace: str, queue: str) -> Command[bool]:
+    """Makes a queue known."""
+    return commands.register_queue(keys.cluster(namespace), queue)
+
+
 # --- jobs ---------------------------------------------------------------------
 
 
 def records(namespace: str, ids: Sequence[str]) -> Operation[list[JobRecord | None]]:
     """Whole records in the order asked, None where there is no such job."""
-    spread = _spread(namespace, ids, commands.fetch)
+    spread = _spread(namespace, ids, commands.fetch, size=RECORDS_MAX)
 
     def fold(replies: list[Any]) -> list[JobRecord | None]:
         return [found and JobRecord.from_fields(*found) for found in spread.fold(replies)]
 
-    return Operation(spread.commands, fold)
+    return Operation(spread.commands, fold, _READ_TOGETHER)
 
 
 def record(namespace: str, id: str) -> Command[JobRecord]:

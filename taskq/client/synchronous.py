@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from taskq import commands, keys
 from taskq.client import batch, operations, sweep
-from taskq.client.ending import ended, still_waits, until
+from taskq.client.ending import ended, look_again, still_waits, until
 from taskq.commands import Command, NewJob
 from taskq.connection import Server, connect, run, run_many
 from taskq.errors import TaskQError, Unavailable
@@ -37,7 +40,7 @@ class Client:
         self.settings = settings or resolve(url=url, namespace=namespace, deadline=deadline)
         self.server: Server = connect(self.settings)
         self._namespace = self.settings.namespace
-        self._known: set[str] = set()
+        self._known: dict[str, float] = {}
 
     # --- adding
 
@@ -45,7 +48,9 @@ class Client:
         """Adds one job: `available`, `scheduled` or `existing`. See `commands.enqueue`."""
         if q.name not in self._known:
             self.register(q.name)
-        return run(self.server, commands.enqueue(q, (job,), exists=exists))[0]
+        word = (run(self.server, commands.enqueue(q, (job,), exists=exists)))[0]
+        self._remind(q.name)
+        return word
 
     def add_many(self, jobs: Sequence[NewJob], *, exists: str = "existing") -> list[str]:
         """Adds jobs in calls of at most 250, a word for each; `batch.Interrupted` if one of several calls fails."""
@@ -59,6 +64,8 @@ class Client:
             error = self._add_calls(some, [batch.command(call, jobs, exists) for call in some], progress)
             if error is not None:
                 progress.interrupt(error)
+        for call in calls:
+            self._remind(call.q.name)
         return progress.answer()
 
     def _add_calls(
@@ -80,8 +87,15 @@ class Client:
 
     def register(self, queue: str) -> None:
         """Makes a queue known to everybody who lists them; once a process is enough."""
-        run(self.server, commands.register_queue(keys.cluster(self._namespace), queue))
-        self._known.add(queue)
+        run(self.server, operations.register(self._namespace, queue))
+        self._known[queue] = time.monotonic()
+
+    def _remind(self, queue: str) -> None:
+        """Registers a queue again, now and then: a server may have been emptied. If it fails now, the next will do."""
+        if time.monotonic() - self._known[queue] > batch.REGISTER_AGAIN_S:
+            self._known[queue] = time.monotonic()
+            with suppress(TaskQError):
+                run(self.server, operations.register(self._namespace, queue), deadline_s=1.0)
 
     # --- jobs
 
@@ -96,16 +110,26 @@ class Client:
     def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
         """The record once the job has ended; None if there is none (any more). ResultTimeout after `timeout`."""
         end = until(timeout)
-        record = run(self.server, operations.peek(self._namespace, id))
+        record = self._look(operations.peek(self._namespace, id), id, timeout, end)
         if ended(record):
             return record
         still_waits(id, record, timeout, end)
         with self.server.listen(operations.keys_of(self._namespace, id).done(id)) as bell:
             while True:
-                record = run(self.server, operations.wait(self._namespace, id))
+                record = self._look(operations.wait(self._namespace, id), id, timeout, end)
                 if ended(record):
                     return record
                 bell.wait(still_waits(id, record, timeout, end))
+
+    def _look(
+        self, command: Command[JobRecord | None], id: str, timeout: Duration | None, end: float | None
+    ) -> JobRecord | None:
+        while True:
+            try:
+                return run(self.server, command)
+            except Unavailable as error:
+                pause_s = look_again(id, error, timeout, end)
+            time.sleep(pause_s)
 
     def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
         """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""
@@ -181,7 +205,10 @@ class Client:
         self.server.close()
 
     def _all(self, operation: operations.Operation[operations.T]) -> operations.T:
-        return operation.fold(run_many(self.server, operation.commands))
+        replies: list[Any] = []
+        for some in operation.pipelines():
+            replies += run_many(self.server, some)
+        return operation.fold(replies)
 
     def _drive(self, jobs: sweep.Sweep) -> int:
         command = next(jobs)

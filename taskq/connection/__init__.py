@@ -13,9 +13,21 @@ from typing import TypeVar
 from taskq.commands.command import Command
 from taskq.connection.aio import AsyncServer
 from taskq.connection.sync import Server
+from taskq.connection.translate import passing
+from taskq.errors import Unavailable
 from taskq.settings import Settings
 
-__all__ = ["AsyncServer", "Server", "connect", "connect_async", "run", "run_async", "run_many", "run_many_async"]
+__all__ = [
+    "AsyncServer",
+    "Server",
+    "connect",
+    "connect_async",
+    "passes",
+    "run",
+    "run_async",
+    "run_many",
+    "run_many_async",
+]
 
 T = TypeVar("T")
 
@@ -66,3 +78,8 @@ async def run_many_async(
 ) -> list[T]:
     """Executes commands in one round trip. As `run_many`."""
     return await server.run_many(commands, deadline_s=deadline_s)
+
+
+def passes(error: Unavailable) -> bool:
+    """Whether a later call may well succeed: the server was away or busy, and didn't refuse us."""
+    return error.__cause__ is not None and passing(error.__cause__)

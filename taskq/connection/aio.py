@@ -7,6 +7,7 @@ somebody else's answer.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 # can't be imported first while Python exits, when handlers still enqueue
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -343,7 +344,7 @@ class AsyncServer:
             raise Unavailable(
                 f"{CONNECTIONS_MAX} calls to {self.where} are under way and none ended within "
                 f"{time.monotonic() - began:.1f} s: is it running?"
-            ) from None
+            ) from TimeoutError("no turn")
 
     async def _open(self, lines: Lines, place: Place | None) -> Connection:
         if self._where.kind == "sentinel":  # whatever else lies idle is to where the primary was before
