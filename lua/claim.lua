@@ -56,7 +56,7 @@ local now = clock.now(arg.now)
 local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
 local request = args.number(arg.request, 'request', 0)
 local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS = 64, 250, 100, 50
-local REPLY_BYTES_MAX = 1048576
+local REPLY_BYTES_MAX, HANDED_BACK_LATER_MS = 1048576, 1000
 local classes, free = {}, {}
 for i = arg.rest, #ARGV, 2 do
   classes[#classes + 1] = ARGV[i]
@@ -96,15 +96,25 @@ local function hand_out(job, flat)
   jobs[#jobs + 1] = { job.id, job.epoch, record.attempt(job), flat }
 end
 
--- One worker is told the exact time of what is due next, the others a little later: they needn't all come.
+-- Whether it was this worker's node that handed a job back: it would only do so again.
+local function handed_back(id)
+  local told = redis.pcall('HMGET', keys.job(id), 'unknown_since', 'worker')
+  return told[1] and told[2] and string.match(told[2], '^(.*)%.') == string.match(arg.worker, '^(.*)%.')
+end
+
+-- One worker is told the exact time of what is due next, the others a little later: they needn't all come. Of what it
+-- handed back a worker is told much later, so that one which knows the task comes first.
 local function next_ms()
-  local at = due.next()
+  local at, id = due.next()
   if not at then
     return -1
   end
   local told = record.number(meta[4])
   if told ~= at or meta[5] == arg.worker or now > at + 1000 then
     if told ~= at then
+      if at > now and handed_back(id) then
+        return at - now + HANDED_BACK_LATER_MS
+      end
       redis.call('HSET', keys.meta, 'timer_at', clock.text(at), 'timer_worker', arg.worker)
     end
     return math.max(0, at - now)

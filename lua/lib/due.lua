@@ -2,17 +2,17 @@
 
 local due = {}
 
--- The time of the earliest, or nil.
+-- The time of the earliest and its id, or nil.
 function due.next()
-  local earliest
+  local earliest, id
   for _, set in ipairs({ 'scheduled', 'retryable' }) do
     local first = redis.call('ZRANGE', keys[set], 0, 0, 'WITHSCORES')
     local at = tonumber(first[2] or nil)
     if at and (not earliest or at < earliest) then
-      earliest = at
+      earliest, id = at, first[1]
     end
   end
-  return earliest
+  return earliest, id
 end
 
 local function promote_one(id, set, now)

@@ -69,11 +69,11 @@ def _show_extension(code: int, body: bytes, level: int) -> Any:
     if scalar is not None:
         value = scalar.show(body)
         return value if scalar.code is Code.INT else {"$type": scalar.type, "value": value}
+    if code not in _PARTS and code not in _NAMED:
+        raise InvalidPayload(f"the stored value holds extension {code}, which this version of taskq doesn't know")
     parts = unpack(body, ext_hook=ExtType)
     if code in _PARTS:
         return {"$type": _PARTS[code], "value": [_show(part, level) for part in parts]}
-    if code not in _NAMED:
-        raise InvalidPayload(f"the stored value holds extension {code}, which this version of taskq doesn't know")
     name, state = parts
     if code == Code.MODEL and isinstance(state, list):
         state = state[0]  # the fields; the names of those left to their defaults are no part of the value

@@ -85,6 +85,10 @@ def check_level(level: int) -> None:
 
 
 def _open(code: int, body: bytes, level: int, types: Types) -> Any:
+    if code not in _KNOWN:
+        raise InvalidPayload(
+            f"the stored value holds extension {code}, which this version of taskq doesn't know", newer=True
+        )
     parts = unpack(body, ext_hook=_scalar_or_node)
     if not isinstance(parts, list):
         raise InvalidPayload("the stored value can't be decoded: an extension without parts")
@@ -95,12 +99,7 @@ def _open(code: int, body: bytes, level: int, types: Types) -> Any:
     state = _build(state, level, types)
     if code == Code.OBJECT:
         return _revive(types.revive, name, state)
-    revive = _CLASSES.get(code)
-    if revive is None:
-        raise InvalidPayload(
-            f"the stored value holds extension {code}, which this version of taskq doesn't know", newer=True
-        )
-    return _revive(revive, name, state)
+    return _revive(_CLASSES[code], name, state)
 
 
 _CLASSES: dict[int, Callable[[object, Any], Any]] = {
@@ -108,6 +107,7 @@ _CLASSES: dict[int, Callable[[object, Any], Any]] = {
     Code.DATACLASS: make_dataclass,
     Code.MODEL: make_model,
 }
+_KNOWN = frozenset({*_PARTS, *_CLASSES, Code.OBJECT})
 
 
 def _revive(make: Callable[[object, Any], Any], name: object, state: Any) -> Any:

@@ -183,6 +183,19 @@ def test_the_timer_is_exact_for_one_worker_and_later_for_the_others(room):
     assert claim(room, 3, "n.1").next_ms == 60
 
 
+def test_the_timer_of_what_was_handed_back_is_for_others(room):
+    """Else the worker that doesn't know the task would always come first, and one that does never."""
+    epoch = room.held()
+    snoozed = [commands.Snoozed("default:a", epoch, "unknown", 5000, "x")]
+    room.do(commands.snooze, worker="n.1", grace_ms=10**6, jobs=snoozed)
+    assert claim(room, 2, "n.1").next_ms == 6000
+    assert claim(room, 1, "n.2").next_ms == 6000, "nor for another worker of the same node"
+    assert claim(room, 1, "m.1").next_ms == 5000
+    assert claim(room, 3, "n.1").next_ms == 5050
+    room.now += 5000
+    assert names(claim(room, 2, "m.1").jobs) == ["a"]
+
+
 def test_without_anything_due_there_is_no_timer(room):
     assert claim(room, 1).next_ms is None
 

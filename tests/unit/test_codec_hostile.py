@@ -332,8 +332,9 @@ def test_showing_builds_nothing():
 
 def test_an_unknown_extension_is_told_as_a_newer_one():
     for read in (codec.decode_value, codec.value_to_json):
-        with pytest.raises(InvalidPayload, match="extension 99, which this version of taskq doesn't know"):
-            read(named(99, "x", 1))
+        for body in (named(99, "x", 1), msgpack.packb(msgpack.ExtType(99, b"no msgpack at all \xc1"))):
+            with pytest.raises(InvalidPayload, match="extension 99, which this version of taskq doesn't know"):
+                read(body)
 
 
 # --- many threads ---------------------------------------------------------------
