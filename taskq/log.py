@@ -28,8 +28,12 @@ JobSource = Callable[[], Mapping[str, object] | None]
 """Says `job_id task attempt queue` of the job that runs here, or None."""
 
 _job_source: JobSource = lambda: None  # noqa: E731 (replaced by carry)
-# Control characters of either set: a stored name must not steer a terminal.
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters of either set, those that turn the direction of writing, half pairs: a stored name must not steer a
+# terminal, nor a stored reason begin a line that looks like one of ours. Texts of several lines are the events and
+# tracebacks.
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEERING_OR_LINE = re.compile(f"{_STEERING.pattern}|\n")
+_LINES = {"event", "exception", "stack"}
 
 
 class Logger:
@@ -207,7 +211,8 @@ def _add_job(_logger: object, _method: str, event_dict: EventDict) -> EventDict:
 def _defuse(_logger: object, _method: str, event_dict: EventDict) -> EventDict:
     for name, value in event_dict.items():
         if isinstance(value, str):
-            event_dict[name] = _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+            steering = _STEERING if name in _LINES else _STEERING_OR_LINE
+            event_dict[name] = steering.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
     return event_dict
 
 

@@ -149,7 +149,7 @@ def test_a_value_json_does_not_know_breaks_no_line() -> None:
 def test_stored_names_steer_no_terminal(format: Any) -> None:
     stream = Terminal()
     ours(format=format, stream=stream)
-    evil = "\x1b]0;owned\x07\x9b31m\rgone"
+    evil = "\x1b]0;owned\x07\x9b31m\rgone\u202e\u2028\ud800"
     try:
         failing(evil)
     except OSError:
@@ -157,8 +157,16 @@ def test_stored_names_steer_no_terminal(format: Any) -> None:
     logging.getLogger("shop").info("user's %s", evil)
     printed = stream.getvalue()
     assert "\x1b]" not in printed
-    assert not set("\x07\x9b\r") & set(printed)
+    assert not set("\x07\x9b\r\u202e\u2028\ud800") & set(printed)
     assert "owned" in printed
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_stored_reason_begins_no_line(format: Any) -> None:
+    stream = io.StringIO()
+    ours(format=format, stream=stream)
+    get_logger("taskq").error("job failed", reason="x\n2030-01-01T00:00:00Z [error] all is lost")
+    assert len(stream.getvalue().splitlines()) == 1
 
 
 # --- inside a job -------------------------------------------------------------
