@@ -300,10 +300,11 @@ class AsyncServer:
         turns = lines.turns[place]
         await self._turn(turns, patience)
         connection: Connection | None = None
+        began, allowed_s = time.monotonic(), min(self._dial.timeout_s, patience.left_s())
         try:
             # The library would bound each write by asyncio.wait_for, which before Python 3.12 swallows a cancel
             # that comes as the write ends (measured: every tenth one): a waiter that nobody could stop.
-            async with asyncio.timeout(min(self._dial.timeout_s, patience.left_s())) as bound:
+            async with asyncio.timeout(allowed_s) as bound:
                 if lines.idle[place]:
                     connection = lines.idle[place].pop()
                 else:
@@ -326,6 +327,7 @@ class AsyncServer:
             if connection is not None:
                 await connection.disconnect(nowait=True)
             if isinstance(error, Exception):
+                patience.held_up(began, allowed_s)
                 await self._doubt(place, error)
             raise
         else:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 1.0
+_MUCH_LATER, _HELD_UP_MAX = 1.25, 3
 
 
 class Patience:
@@ -20,19 +21,29 @@ class Patience:
             nothing about the server.
     """
 
-    __slots__ = ("_attempts", "_resend_s", "_resend_until", "_until", "strict")
+    __slots__ = ("_attempts", "_held_up", "_resend_s", "_resend_until", "_until", "strict")
 
     def __init__(self, deadline_s: float, *, resend_s: float | None = None, strict: bool = True) -> None:
         self._until = time.monotonic() + deadline_s
         self._resend_s = resend_s
         self._resend_until: float | None = None
         self._attempts = 0
+        self._held_up = 0
         self.strict = strict
 
     def waited(self, seconds: float) -> None:
         """The call waited for its turn while others were answered."""
         if not self.strict:
             self._until += seconds
+
+    def held_up(self, began: float, allowed_s: float) -> None:
+        """An attempt that began then (monotonic seconds) failed. If it ended much later than it was to, this process
+        was held up and read no answer meanwhile: that time isn't the server's.
+        """
+        lasted_s = time.monotonic() - began
+        if not self.strict and lasted_s > allowed_s * _MUCH_LATER and self._held_up < _HELD_UP_MAX:
+            self._held_up += 1
+            self._until += lasted_s
 
     def sending(self) -> bool:
         """The call is about to be sent, perhaps again. Whether its end may be nearer than it was, the first time."""

@@ -10,6 +10,10 @@ import asyncio
 import time
 from collections import deque
 
+#: In so many steps the time is counted: a loop that is held up for seconds, by a thousand calls that begin at once, has
+#: had no chance to read an answer meanwhile, and makes one step.
+_TICKS = 4
+
 
 class Stuck(Exception):
     """No call was answered for too long. Never leaves this room."""
@@ -20,13 +24,14 @@ class Turns:
 
     def __init__(self, places: int, quiet_s: float) -> None:
         self._free = places
-        self._quiet_s = quiet_s
-        self._answered = 0.0
-        self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._tick_s = quiet_s / _TICKS
+        self._tick = 0
+        self._answered_tick = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._watch: asyncio.TimerHandle | None = None
 
     async def take(self) -> float:
-        """Waits for a place. How long other calls were answered meanwhile, in seconds: that much is not the server's.
+        """Waits for a place. How much of that was not the server's, in seconds: others were answered, or we held up.
 
         Raises:
             Stuck: no call was answered meanwhile.
@@ -37,20 +42,22 @@ class Turns:
             return 0.0
         loop = asyncio.get_running_loop()
         place: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((now, place))
+        since = self._tick
+        self._waiting.append((since, place))
         if self._watch is None:
-            self._watch = loop.call_later(self._quiet_s, self._look)
+            self._watch = loop.call_later(self._tick_s, self._look)
         try:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.exception() is None:
                 self.give_back()  # it came together with the cancel
             raise
-        return max(0.0, self._answered - now)
+        silent_s = (self._tick - max(since, self._answered_tick)) * self._tick_s
+        return max(0.0, time.monotonic() - now - silent_s)
 
     def answered(self) -> None:
         """A call was answered."""
-        self._answered = time.monotonic()
+        self._answered_tick = self._tick
 
     def give_back(self) -> None:
         """Hands the place to the one who waits longest."""
@@ -63,13 +70,12 @@ class Turns:
 
     def _look(self) -> None:
         self._watch = None
-        now = time.monotonic()
+        self._tick += 1
         while self._waiting:
             since, place = self._waiting[0]
-            left_s = max(since, self._answered) + self._quiet_s - now
             if not place.done():
-                if left_s > 0:
-                    self._watch = asyncio.get_running_loop().call_later(left_s, self._look)
+                if self._tick - max(since, self._answered_tick) <= _TICKS:
+                    self._watch = asyncio.get_running_loop().call_later(self._tick_s, self._look)
                     return
                 place.set_exception(Stuck())
             self._waiting.popleft()

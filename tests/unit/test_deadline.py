@@ -130,6 +130,17 @@ async def test_a_turn_may_be_waited_for_longer_than_the_deadline_while_others_ge
     await aserver.aclose()
 
 
+async def test_a_loop_that_is_held_up_is_not_the_servers_fault(settings, q):
+    """Thousands of calls that begin at once take longer to begin than one may take."""
+    aserver = connection.connect_async(replace(settings, deadline_ms=400))
+    await aserver.ping()
+    calls = [asyncio.ensure_future(aserver.run(commands.counts(q))) for _ in range(200)]
+    await asyncio.sleep(0)
+    time.sleep(1.5)  # noqa: ASYNC251
+    assert {(await call).available for call in calls} == {0}
+    await aserver.aclose()
+
+
 async def test_who_waits_for_a_turn_is_told_when_nobody_gets_one(proxy, settings, q):
     aserver = connection.connect_async(replace(settings, url=proxy.url, deadline_ms=1500))
     await aserver.ping()
