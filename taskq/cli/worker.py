@@ -29,8 +29,7 @@ from taskq.settings import resolve
 def worker(*, app: str | None, burst: bool, **given: Any) -> None:
     """Run the jobs of APP, `module[:attribute]`, until SIGTERM or Ctrl-C; then running jobs get their grace.
 
-    Without APP that of TASKQ_APP.
-
+    APP may stand in TASKQ_APP instead.
     A second signal ends the grace. Exit code 0 if every job ended or was given back, 1 if a process had to be killed,
     or if Redis wasn't there at the start: let a supervisor start it again. Later outages are waited out.
     """
