@@ -103,7 +103,7 @@ def _explain(error: Exception) -> int:
         hint = ""
         if isinstance(error, click.UsageError) and error.ctx is not None:
             hint = _dashes(error, error.ctx) + f" (see {error.ctx.command_path} --help)"
-        click.echo(f"taskq: {one_line(error.format_message())}{hint}", err=True)
+        click.echo(f"taskq: {one_line(error.format_message())} {one_line(hint)}".rstrip(), err=True)
         return error.exit_code
     if isinstance(error, TaskQError | OSError):
         click.echo(f"taskq: {one_line(error)}", err=True)
