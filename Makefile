@@ -9,10 +9,10 @@ STAMP  := $(VENV)/.installed-for-taskq
 COMPOSE = $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench matrix cluster sim chaos up down
+.PHONY: help setup demo test check bench bench-scripts soak bench-peers matrix cluster sim chaos up down
 
 help: ## Print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the virtual environment and install taskq in it, editable
 
@@ -47,6 +47,9 @@ check: $(STAMP) ## Lint, formatting, types, rooms, Lua, and the rules of the hou
 
 bench: $(STAMP) ## Measure, each row beside its reference from the same run
 	$(PY) -m tests.bench
+
+bench-scripts: $(STAMP) ## Measure every script beside a million waiting and a million scheduled jobs (JOBS=100000 for fewer)
+	$(PY) -m tests.bench.every_script --jobs $(or $(JOBS),1000000)
 
 matrix: $(STAMP) ## Run the tests on Redis 6.2 to 8.2 and Valkey 8.1 and 9.1, and with both ends of redis-py (ROWS=redis-6.2 for one)
 	$(PY) -m tests.matrix $(ROWS)
