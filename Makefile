@@ -51,6 +51,9 @@ bench: $(STAMP) ## Measure, each row beside its reference from the same run
 bench-scripts: $(STAMP) ## Measure every script beside a million waiting and a million scheduled jobs (JOBS=100000 for fewer)
 	$(PY) -m tests.bench.every_script --jobs $(or $(JOBS),1000000)
 
+soak: $(STAMP) ## Half an hour of mixed load, and whether anybody's memory grows (MINUTES=5 for less, RATE=200 jobs a second)
+	$(PY) -m tests.bench.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),200)
+
 matrix: $(STAMP) ## Run the tests on Redis 6.2 to 8.2 and Valkey 8.1 and 9.1, and with both ends of redis-py (ROWS=redis-6.2 for one)
 	$(PY) -m tests.matrix $(ROWS)
 

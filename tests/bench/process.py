@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+Node = subprocess.Popen[bytes]
+
 _RUN = "import sys; from taskq.cli.main import main; sys.exit(main())"
 
 
@@ -24,9 +26,9 @@ def environment(url: str) -> dict[str, str]:
 
 
 @contextmanager
-def node(url: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`taskq worker tests.bench.app` with default settings, ended by SIGTERM."""
-    command = [sys.executable, "-c", _RUN, "worker", "tests.bench.app", "--log-level", "warning", *arguments]
+def node(url: str, *arguments: str, app: str = "tests.bench.app", log_level: str = "warning") -> Iterator[Node]:
+    """`taskq worker APP` with default settings, ended by SIGTERM."""
+    command = [sys.executable, "-c", _RUN, "worker", app, "--log-level", log_level, *arguments]
     process = subprocess.Popen(command, env=environment(url))
     try:
         yield process
