@@ -15,7 +15,7 @@ SOON = Backoff.fixed(1)
 app = TaskQ(
     namespace="soak",
     retention=Retention(completed="30s", failed="30s", cancelled="30s"),
-    defaults=Options(max_attempts=2, backoff=SOON),
+    defaults=Options(max_attempts=2, backoff=SOON, keep_result="30s"),
 )
 
 
