@@ -53,7 +53,7 @@ def test_it_says_what_it_is(wheel):
     assert set(said.get_all("Provides-Extra")) == {"all", "dev", "embedded", "uvloop"}
     needed = {line.partition(">")[0] for line in said.get_all("Requires-Dist") if "extra ==" not in line}
     assert {name.partition("<")[0] for name in needed} == {
-        "click", "croniter", "hiredis", "msgpack", "redis", "rich", "structlog",
+        "click", "croniter", "hiredis", "msgpack", "redis", "rich", "structlog", "tzdata",
     }  # fmt: skip
 
 
