@@ -2,7 +2,7 @@
 
 TASKQ_TEST_SERVER=<path of a redis-server or valkey-server> runs the suite on another server,
 TASKQ_TEST_CLUSTER=1 on one in cluster mode (a single shard, that refuses scripts with keys of two slots),
-TASKQ_TEST_CLUSTER=3 the guide on three shards.
+TASKQ_TEST_CLUSTER=3 the guide on three shards. With TASKQ_TEST_SKIPS=no, as in CI, a skipped test fails the run.
 """
 
 from __future__ import annotations
@@ -31,9 +31,31 @@ _SERVER = os.environ.get("TASKQ_TEST_SERVER")
 _SHARDS = int(os.environ.get("TASKQ_TEST_CLUSTER") or 0)
 _CLUSTER = _SHARDS == 1
 
-# What a developer has set for their own programs must not reach the tests.
-for _name in [name for name in os.environ if name.startswith("TASKQ_")]:
+# What a developer has set for their own programs must not reach the tests. What is said to the tests stays, since their
+# own processes (`--numprocesses`) are started later and read it too.
+for _name in [name for name in os.environ if name.startswith("TASKQ_") and not name.startswith("TASKQ_TEST_")]:
     del os.environ[_name]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a server of one's choice only what meets a server is run: the rest has nothing new to say there."""
+    if _SERVER is None:
+        return
+    meets: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        meets[not {"embedded", "server_binary"}.isdisjoint(getattr(item, "fixturenames", ()))].append(item)
+    items[:] = meets[True]
+    config.hook.pytest_deselected(items=meets[False])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where everything is installed that a test may want, nothing is skipped: a skipped test shows nothing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", ()) if reporter is not None else ()
+    if skipped and os.environ.get("TASKQ_TEST_SKIPS") == "no":
+        reporter.write_line("Skipped tests fail this run (TASKQ_TEST_SKIPS=no).")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(autouse=True)

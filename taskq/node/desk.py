@@ -98,7 +98,8 @@ class Desk:
         """The job's code has ended."""
         self._table.end(job.slot)
         self._freed(job.executor)
-        if ending is None:
+        if ending is None:  # its lease is lost; whoever looks for the job elsewhere must find a word of it
+            log.warning("lease lost", job_id=job.id, epoch=job.epoch)
             self._strike_out(job)
         else:
             self._commit(job, ending)

@@ -27,6 +27,10 @@ class Proxy:
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
         self._spawn(self._accept)
 
+    def lead(self, port: int) -> None:
+        """New connections go to another server, as where a name was pointed elsewhere. Those that are open stay."""
+        self._target = port
+
     def cut(self) -> None:
         """Close every connection."""
         for line in list(self._lines):

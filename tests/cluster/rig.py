@@ -70,6 +70,12 @@ class Rig:
         """Wait until all are in that state."""
         wait_until(lambda: set(self.states(jobs).values()) == {state}, timeout, what=f"{len(jobs)} jobs {state}")
 
+    def leases(self, queue: str) -> int:
+        """How many leases stand in a queue, good ones and expired ones."""
+        q = self.q(queue)
+        count: int = self._client_of(q).zcard(q.fixed("leases"))
+        return count
+
     def conserve(self, queues: Iterable[str]) -> None:
         """Nothing accepted is lost, and each job is in exactly one structure, on the server that has it."""
         found: list[str] = []

@@ -101,11 +101,29 @@ class Shards:
             for shard in self.all
         )
 
+    def add(self) -> Shard:
+        """Give the cluster one more shard, without slots, that knows the others and is known to them on return."""
+        shard = self._introduced(f"shard-{len(self.all)}")
+        self.all.append(shard)
+        wait_until(lambda: all(self._knows(each, shard) for each in self.all), 20, what="a shard that all know")
+        return shard
+
+    def _knows(self, one: Shard, other: Shard) -> bool:
+        """Whether it has met the other, and holds the cluster for whole."""
+        state: str = one.client.execute_command("CLUSTER INFO")["cluster_state"]
+        return state == "ok" and other.id.encode() in _raw(one.client, "CLUSTER", "NODES")
+
+    def _introduced(self, name: str) -> Shard:
+        """A new server that has met the first shard."""
+        new = Shard(self._folder / name, self._binary)
+        new.start()
+        first = self.all[0]
+        new.client.execute_command("CLUSTER MEET", "127.0.0.1", first.port, first.server.config["cluster-port"])
+        return new
+
     def add_replica(self, shard: Shard) -> Shard:
         """Give a shard a replica, in sync when this returns."""
-        replica = Shard(self._folder / f"replica-{len(self.all)}", self._binary)
-        replica.start()
-        replica.client.execute_command("CLUSTER MEET", "127.0.0.1", shard.port, shard.server.config["cluster-port"])
+        replica = self._introduced(f"replica-{len(self.all)}")
         wait_until(lambda: shard.id.encode() in _raw(replica.client, "CLUSTER", "NODES"), 10, what="an introduction")
         wait_until(lambda: _accepts(replica.client, "CLUSTER REPLICATE", shard.id), 10, what="a replica")
         wait_until(lambda: replica.client.info("replication").get("master_link_status") == "up", 20, what="in sync")

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from taskq import scripts
 from taskq.connection.cluster import slot_of
 from tests.cluster.conftest import QUEUES
 
@@ -97,3 +98,55 @@ def test_a_move_that_takes_longer_than_a_lease(shop, shards, ledger):
     shop.until(jobs, timeout=15)
     shop.ran_once([*jobs, *others])
     assert {job.refresh().attempt for job in jobs} == {1}
+
+
+#: Every script but those of the registry (`{_}`, whose slot stays), of fsck, and of a worker that dies or parts.
+VERBS = (
+    "cancel", "claim", "clear", "complete", "counts", "enqueue", "expire", "fail", "fetch", "pause", "peek", "promote",
+    "prune", "purge", "reap", "release", "renew", "resume", "retry", "snooze", "wait",
+)  # fmt: skip
+
+
+@pytest.mark.timeout(180)
+def test_a_fresh_shard_takes_over(own_shop, own):
+    """CONN-07: a shard that joined later has never seen a script; each that is called there runs there."""
+    shop, tasks = own_shop, own_shop.shop
+    node = shop.fleet.start("-q", SERVED, "-w", "2", "-c", "10", "--grace", "1")
+    through = shop.enqueue_many(tasks.nap.using(queue=queue).call(4) for queue in QUEUES)
+    shop.until(through, "running")
+    fresh = own.add()
+    moved = ["q0", "q1", "q2"]
+    for queue in moved:
+        own.move(slot_of(shop.q(queue).prefix), fresh)
+        assert own.of(shop.q(queue).prefix) is fresh
+    shop.conserve(moved)
+    jobs = [shop.enqueue(tasks.quick, queue=queue, delay=0.3) for queue in moved]
+    jobs += shop.enqueue_many(tasks.work.using(queue=queue).call(0.05) for queue in moved)
+    slow = [shop.enqueue(tasks.too_slow, queue=queue) for queue in moved]
+    assert [job.join(timeout=20) for job in jobs] == ["completed"] * len(jobs)
+    long = [shop.enqueue(tasks.nap, 60, queue=queue) for queue in moved]
+    shop.until(long, "running")
+    assert {job.cancel() for job in long} == {"requested"}
+    shop.until(long, "cancelled", 15)
+    shop.until(slow, "failed", 20)
+    shop.until(through)
+    shop.ran_once([*through, *jobs[len(moved) :]])
+    for queue, job in zip(moved, slow, strict=True):
+        line = shop.app.queue(queue)
+        line.pause()
+        job.retry()
+        assert [each["id"] for each in line.jobs("available")["data"]] == [job.id]
+        assert line.purge() == 1
+        line.resume()
+        nobodys = shop.enqueue(shop.app.by_name("nobody.knows"), queue=queue)
+        shop.until([nobodys], "scheduled")  # it was handed back
+        assert line.clear() >= 1
+    shop.accepted.clear()  # what was cleared is gone
+    left = [shop.enqueue(tasks.nap, 60, queue=queue) for queue in moved]
+    shop.until(left, "running")
+    node.terminate()
+    assert node.wait() == 0
+    assert set(shop.states(left).values()) == {"available"}, "not released"
+    assert node.text().count("Redis is away") == 0
+    known = fresh.client.script_exists(*(scripts.load(name).sha for name in VERBS))
+    assert [name for name, there in zip(VERBS, known, strict=True) if not there] == []

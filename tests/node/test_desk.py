@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+import structlog
 
 from taskq import keys
 from taskq.commands import Done
@@ -143,6 +144,14 @@ async def test_without_a_node_jobs_stop_at_their_leases_end(parts):
     await parts.start(claimed("default:2"), until_ms=now_ms() - 1)
     parts.desk.check_leases()
     assert [job.stop for job in parts.begun] == [None, Stop.LOST]
+
+
+async def test_a_job_whose_lease_is_lost_is_told_in_the_log(parts):
+    await parts.start(claimed("default:1", epoch=7))
+    with structlog.testing.capture_logs() as lines:
+        parts.desk.verdict("lost", "default:1", 7)
+        await await_until(parts.desk.empty.is_set)
+    assert lines == [{"event": "lease lost", "log_level": "warning", "job_id": "default:1", "epoch": 7}]
 
 
 def suspect(id, epoch, attempt=3, error="JobCrashed"):

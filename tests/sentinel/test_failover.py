@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import threading
 import time
@@ -14,7 +13,6 @@ import pytest
 import redis
 
 from taskq import TaskQ, Unavailable
-from taskq.embedded import Embedded
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)
@@ -158,55 +156,3 @@ def test_a_failover_under_load(shop, site, ledger, kind):
     assert not set(ledger.more_than_once()) & {job.id for job in through}, "a job ran twice though its lease was kept"
     assert shop.fleet.pids() == before, "a process was restarted"
     assert node.text().count("Redis is away") <= 8, "a failover fills the log"
-
-
-async def test_a_demoted_primary_is_left_by_connections_that_lay_idle(site, namespace):
-    """CONN-05, call by call: scripts are told READONLY, and the call goes on with the new primary."""
-    app = TaskQ(site.url, namespace=namespace)
-    task = app.by_name("t", queue="default")
-    task.enqueue()
-    await asyncio.gather(*(task.aenqueue() for _ in range(5)))  # several connections lie idle then
-    site.fail_over()
-    await asyncio.to_thread(site.until_switched)
-    await asyncio.to_thread(site.demote)
-    for _ in range(8):
-        began = time.monotonic()
-        assert (await task.aenqueue()).created
-        assert task.enqueue().created
-        assert time.monotonic() - began < GOES_ON_S
-    assert app.inspector.counts("default").available == 6 + 16
-    await app.aclose()
-    app.close()
-
-
-def test_one_server_is_demoted_and_promoted_again(server_binary, namespace):
-    """CONN-05 without sentinels: plain REPLICAOF. Calls say so at their deadline, and go on by themselves."""
-    with (
-        Embedded(port=0, binary=server_binary) as other,
-        Embedded(port=0, binary=server_binary) as server,
-        redis.Redis.from_url(server.url) as raw,
-    ):
-        app = TaskQ(server.url, namespace=namespace, deadline="500ms")
-        task = app.by_name("t", queue="default")
-        task.enqueue()
-        raw.replicaof("127.0.0.1", other.port)
-        wait_until(lambda: raw.info("replication")["master_link_status"] == "up")
-        with pytest.raises(Unavailable, match="read-only replica"):
-            task.enqueue()
-        raw.replicaof("no", "one")
-        assert task.enqueue().created
-        app.close()
-
-
-def test_a_killed_workers_jobs_run_on_the_other_at_once(shop, ledger):
-    """LOST-07 for sentinels."""
-    shop.fleet.start("-w", "2", "-c", "20")
-    jobs = shop.enqueue_many(shop.shop.nap.call(2) for _ in range(12))
-    wait_until(lambda: len(ledger.starts()) == len(jobs))
-    victim = ledger.starts()[0].pid
-    hit = {each.job for each in ledger.starts() if each.pid == victim}
-    killed = time.monotonic()
-    os.kill(victim, signal.SIGKILL)
-    shop.until(jobs)
-    assert max(each.at - killed for each in ledger.starts() if each.job in hit and each.pid != victim) < 2
-    assert set(ledger.more_than_once()) == hit

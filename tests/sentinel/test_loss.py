@@ -46,33 +46,76 @@ def cut(calm):
     calm.until_whole()
 
 
+class Sure(threading.Thread):
+    """Adds jobs with `wait_replicas`: what it was told is safe, and what it was told is not."""
+
+    def __init__(self, site, namespace):
+        super().__init__()
+        self.safe, self.unsafe = [], []
+        self._app = TaskQ(site.url, namespace=namespace, wait_replicas=2, deadline="500ms")
+        self._over = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self.join()
+        self._app.close()
+
+    def run(self):
+        task = self._app.by_name("shop.nap", queue="default")
+        while not self._over.is_set():
+            try:
+                self.safe.append(task.enqueue(0))
+            except NotReplicated as error:
+                self.unsafe += error.job_ids
+            except Unavailable:
+                pass
+            self._over.wait(0.05)
+
+
 def test_what_was_not_replicated(shop, loose, ledger):
-    """CONN-13, LOCK-09: jobs vanish and jobs that ended come back, as the docs say; no job sticks; epochs only grow."""
+    """CONN-13, LOCK-09: replicas that are seconds behind. Jobs vanish and jobs that ended come back, as the docs say.
+
+    No job sticks, epochs only grow, what was added before is there, and whatever `wait_replicas` said is safe.
+    """
     site = loose
-    shop.fleet.start("-w", "2", "-c", "20")
-    running = shop.enqueue_many(shop.shop.nap.call(seconds) for seconds in (2, 2, 7, 7))
-    due = [shop.enqueue(shop.shop.nap, 0, queue="default", delay=1) for _ in range(3)]
-    shop.until(running, "running")
-    site.clients[0].execute_command("WAIT", 2, 5000)
-    site.cut_replicas()
-    before = set(shop.accepted)
-    unheard = shop.enqueue_many(shop.shop.nap.call(0) for _ in range(20))
-    held = [shop.enqueue(shop.shop.nap, 60, queue="default") for _ in range(2)]
-    wait_until(lambda: begun(ledger, [*unheard, *held, *due]), 15)
-    wait_until(lambda: set(shop.states([*running[:2], *due]).values()) == {"completed"}, 15)
-    shop.accepted = before  # the others were accepted by a server that no replica has heard since
-    site.servers[0].kill()
-    site.mend_replicas()
-    site.until_switched()
-    shop.until([*running, *due], timeout=40)
+    node = shop.fleet.start("-w", "2", "-c", "20")
+    with Sure(site, shop.namespace) as sure:
+        running = shop.enqueue_many(shop.shop.nap.call(seconds) for seconds in (2, 2, 7, 7))
+        due = [shop.enqueue(shop.shop.nap, 0, queue="default", delay=1) for _ in range(3)]
+        late = shop.enqueue(shop.shop.nap, 0, queue="default", delay=8)
+        shop.until(running, "running")
+        wait_until(lambda: len(sure.safe) > 5)
+        site.clients[0].execute_command("WAIT", 2, 5000)
+        site.cut_replicas()
+        before = set(shop.accepted)
+        unheard = shop.enqueue_many(shop.shop.nap.call(0) for _ in range(20))
+        held = [shop.enqueue(shop.shop.nap, 60, queue="default") for _ in range(2)]
+        assert late.cancel() == "removed"
+        wait_until(lambda: begun(ledger, [*unheard, *held, *due]), 15)
+        wait_until(lambda: set(shop.states([*running[:2], *due]).values()) == {"completed"}, 15)
+        wait_until(lambda: sure.unsafe)
+        shop.accepted = before  # the others were accepted by a server that no replica has heard since
+        site.servers[0].kill()
+        site.mend_replicas()
+        site.until_switched()
+        safe = len(sure.safe)
+        site.servers[0].start()
+        wait_until(lambda: len(sure.safe) > safe, 40, what="two replicas again")
+    shop.until([*running, *due, late], timeout=40)
     # Gone with the old primary, and their workers were told.
     assert set(shop.states([*unheard, *held]).values()) == {"gone"}
     for job in held:
         with pytest.raises(JobNotFound):
             job.refresh()
+        wait_until(lambda job=job: job.id in node.text(), what="a line about the lease that was lost")
+    assert "gone" not in shop.states(sure.safe).values()
     # Ended, and the new primary had not heard of it: they ran again, or their end was said again.
     again = set(ledger.more_than_once())
-    assert again <= {job.id for job in [*running[:2], *due]}
+    assert again <= {job.id for job in [*running[:2], *due, *sure.safe]} | set(sure.unsafe)
     assert {job.id for job in due} <= again, "their claims were not replicated either"
     epochs = [(each.job, each.epoch) for each in ledger.starts()]
     assert len(epochs) == len(set(epochs)), "an epoch was given twice"

@@ -1,0 +1,19 @@
+"""LOST-07 for a cluster: what is killed or stopped loses nothing on any shard, as on one server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.conftest import QUEUES
+from tests.cluster.losses import every_node_killed, stopped_in_a_claim
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_every_node_killed_and_new_ones_started(shop):
+    every_node_killed(shop, QUEUES)
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
+def test_sigterm_at_any_moment_of_a_claim_leaves_no_orphan(shop, rounds):
+    stopped_in_a_claim(shop, QUEUES, rounds)
