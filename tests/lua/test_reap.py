@@ -74,6 +74,21 @@ def test_it_takes_so_many_at_a_time_the_oldest_first(room):
     assert [id for id, _ in reap(room, limit=2).moved] == ["default:c"]
 
 
+def test_those_that_hold_never_stand_in_the_way(room):
+    """LOST-08: whatever their number and their place among those that have expired, each pass takes its full number."""
+    epochs = {}
+    for n in range(80):
+        epochs[f"{n:02}"] = room.held(f"{n:02}", worker=f"n.{n}")
+    living = [name for n, name in enumerate(epochs) if n % 8 < 5]
+    held = [commands.Held(f"default:{name}", epochs[name], f"n.{int(name)}") for name in living]
+    while room.now < T0 + LEASE_MS:
+        room.now += 1000
+        assert room.do(commands.renew, lease_ms=LEASE_MS, held=held) == ["ok"] * 50
+    passes = [[id for id, _ in reap(room, limit=7).moved] for _ in range(6)]
+    assert [len(each) for each in passes] == [7, 7, 7, 7, 2, 0]
+    assert sorted(id for each in passes for id in each) == [f"default:{name}" for name in epochs if name not in living]
+
+
 # --- after an outage
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from taskq import commands
 from taskq.errors import Unavailable
 from taskq.node import reaper
 from taskq.node.queues import Queues
@@ -12,6 +13,12 @@ from taskq.node.reaper import Reaper
 
 def wall_ms():
     return time.time_ns() // 1_000_000
+
+
+def cpu_ms(ground):
+    """What the server has used of its processor: time in which it answered nobody else, on however busy a machine."""
+    told = ground.raw.info("cpu")
+    return (told["used_cpu_user"] + told["used_cpu_sys"]) * 1000
 
 
 @pytest.fixture
@@ -49,6 +56,23 @@ async def test_a_step_goes_on_until_less_than_the_limit_was_left(ground, reap, m
     not_quiet(ground)
     await reap.step()
     assert await ground.states(ids) == {"available"}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("orphans", [5_000, pytest.param(50_000, marks=pytest.mark.long)])
+async def test_any_number_of_orphans_is_back_after_one_step(ground, reap, lines, orphans):
+    """LOST-05: 60 s are allowed; and no pass holds up the others for 10 ms."""
+    workers = [ground.child(f"dead.{n}") for n in range(orphans // 250)]
+    for worker in workers:
+        await ground.enqueue(250)
+        await ground.claim(worker, 250, fill=False, now=wall_ms() - 60_000)
+    not_quiet(ground)
+    assert (await ground.do(commands.counts(ground.q))).running == orphans
+    cpu, began = cpu_ms(ground), time.monotonic()
+    await reap.step()
+    assert time.monotonic() - began < 60
+    assert (await ground.do(commands.counts(ground.q))).available == orphans
+    assert cpu_ms(ground) - cpu < 10 * orphans / reaper.LIMIT
 
 
 async def test_a_queue_that_fails_is_told_after_the_others_were_reaped(ground, nobody):
