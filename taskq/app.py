@@ -7,7 +7,6 @@ use. One object serves threads, several event loops and forked children.
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
@@ -84,7 +83,7 @@ class TaskQ:
         self._flags: dict[str, Any] = {}
         self._frozen = False
         self._faces: _Faces | None = None
-        self._lock = threading.Lock()
+        self._made: dict[str, _Faces] = {}
         self.configure(
             url=url,
             namespace=namespace,
@@ -313,11 +312,10 @@ class TaskQ:
         return (self._faces or self._open()).inspector
 
     def _open(self) -> _Faces:
-        with self._lock:
-            if self._faces is None:
-                self.freeze()
-                self._faces = _Faces(self.settings)
-            return self._faces
+        self.freeze()
+        # Of several threads the first wins. A lock could be held while another thread forks: its child would hang.
+        self._faces = self._made.setdefault("first", _Faces(self.settings))
+        return self._faces
 
     def ping(self) -> bool:
         """Whether the server answers; Unavailable if it doesn't within the deadline."""

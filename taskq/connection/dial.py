@@ -6,13 +6,14 @@ Libraries change defaults between majors (timeouts, protocol, retries); a test a
 from __future__ import annotations
 
 import asyncio
+import encodings.idna  # noqa: F401 # looking up a host loads it: a child forked meanwhile would wait for that for ever
 import inspect
 import socket
 import time
 from typing import TYPE_CHECKING, Any
 
 from taskq.address import Address, parse_url
-from taskq.connection import sentinel
+from taskq.connection import inherited, sentinel
 from taskq.connection.cluster import Place
 from taskq.connection.tls import Tls
 from taskq.connection.translate import failures
@@ -183,17 +184,19 @@ class AsyncDial(Dial):
         options = self.options(read_timeout_s=None if blocking else self.timeout_s, host=host, port=port)
         if self.address.path is not None:
             options["socket_timeout"] = None
-            return redis_asyncio.UnixDomainSocketConnection(**options)  # type: ignore[return-value] # same interface
+            local = redis_asyncio.UnixDomainSocketConnection(**options)
+            inherited.mark(local)  # type: ignore[arg-type] # same interface
+            return local  # type: ignore[return-value] # as above
         return self._connection(options)
 
     def _connection(self, options: dict[str, Any]) -> redis_asyncio.Connection:
         import redis.asyncio.connection as redis_asyncio
 
         options["socket_timeout"] = None  # the library's costs an asyncio task a write, and loses cancels: see `aio`
-        if not self.address.tls:
-            return redis_asyncio.Connection(**options)
-        connection = redis_asyncio.SSLConnection(**options)
-        connection.ssl_context.context = self._tls.context()
+        connection = (redis_asyncio.SSLConnection if self.address.tls else redis_asyncio.Connection)(**options)
+        if isinstance(connection, redis_asyncio.SSLConnection):
+            connection.ssl_context.context = self._tls.context()
+        inherited.mark(connection)
         return connection
 
     def _retry_class(self) -> Any:

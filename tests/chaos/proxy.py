@@ -1,7 +1,8 @@
 """A TCP proxy that misbehaves on request, between nodes and their server.
 
 `mode` holds for all its connections, also for those that are open: "pass"; "deaf", which delivers requests and drops
-their replies, so that nobody knows what was done; "hole", which swallows everything and closes nothing.
+their replies, so that nobody knows what was done; "hole", which swallows everything and closes nothing; "snap", which
+closes a connection instead of passing on a reply. `delay_s`: how much later a reply arrives.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -19,7 +21,8 @@ class Proxy:
     """Listens on a port of its own, in threads; `url` leads to the server behind it."""
 
     def __init__(self, port: int) -> None:
-        self.mode: Literal["pass", "deaf", "hole"] = "pass"
+        self.mode: Literal["pass", "deaf", "hole", "snap"] = "pass"
+        self.delay_s = 0.0
         self._target = port
         self._lines: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
@@ -66,7 +69,11 @@ class Proxy:
                     data = source.recv(65536)
                     if not data:
                         return
-                    if self.mode == "pass" or (self.mode == "deaf" and source is client):
+                    if source is server:
+                        if self.mode == "snap":
+                            return
+                        time.sleep(self.delay_s)
+                    if self.mode == "pass" or (self.mode in {"deaf", "snap"} and source is client):
                         other[source].sendall(data)
         self._lines.discard(client)
 

@@ -6,6 +6,7 @@ loads it anew because an app keeps its settings once it is in use.
 
 import asyncio
 import ctypes
+import multiprocessing
 import os
 import signal
 import time
@@ -70,6 +71,35 @@ def deaf(seconds: float) -> None:
     """Looks at nothing, in a thread that can't be stopped."""
     with noted():
         time.sleep(seconds)
+
+
+def _asks(side: str) -> None:
+    """Asks for what is its own, and sees that it is answered for that."""
+    for n in range(20):
+        job = quick.using(id=f"{side}-{n}", meta={"side": side}).enqueue()
+        found = app.client.job(job.id)
+        if not job.created or found is None or found.to_dict()["meta"] != {"side": side}:
+            raise RuntimeError(f"{job.id} was answered for another: {found}")
+
+
+def _forks(side: str) -> str:
+    process = multiprocessing.get_context("fork").Process(target=_asks, args=(f"{side}-child",))
+    process.start()
+    _asks(side)
+    process.join()
+    return f"{side} {process.exitcode}"
+
+
+@app.task
+def forks(side: str) -> str:
+    """Uses the app in a forked child, and beside it."""
+    return _forks(side)
+
+
+@app.task
+async def forks_on_the_loop(side: str) -> str:
+    """As `forks`, and holds the loop meanwhile."""
+    return _forks(side)
 
 
 @app.task
