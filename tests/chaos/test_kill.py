@@ -38,6 +38,26 @@ def test_a_killed_workers_jobs_run_on_the_nodes_other_worker_at_once(fleet, shop
     assert node.process.poll() is None
 
 
+@pytest.mark.timeout(180)
+def test_the_holder_is_killed_again_and_again(fleet, shop, ledger, look):
+    """SHUT-09: a job isn't found later for having been found before."""
+    node = fleet.start("-w", "2")
+    job = shop.nap.using(max_attempts=10).enqueue(60)
+    late_ms = []
+    for n in range(1, 6):
+        wait_until(lambda n=n: len(ledger.starts(job.id)) == n)
+        wait_until(lambda n=n: node.text().count("worker ready") == n + 1, 30, what="the last one's replacement")
+        killed_ms = look.now_ms()
+        os.kill(ledger.starts(job.id)[-1].pid, signal.SIGKILL)
+        wait_until(lambda n=n: look.record(job).attempt == n + 1, 10)
+        late_ms.append(look.record(job).epoch - killed_ms)
+    log.info("claimed again after %s ms", late_ms)
+    assert max(late_ms) < 1500
+    assert job.cancel() == "requested"
+    look.until([job], "cancelled", 15)
+    assert len(look.record(job).errors) == 5
+
+
 def test_a_killed_nodes_jobs_run_on_another_node(fleet, shop, ledger, look):
     """Promised: running within 10 s, with the default lease of 8 s (the rest is for a busy machine)."""
     first, second = fleet.start("-c", "10"), fleet.start("-c", "10")

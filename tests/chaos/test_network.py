@@ -1,10 +1,13 @@
 """A network that loses replies, swallows everything, or cuts: between the nodes and the server, never the callers."""
 
+import random
 import time
 
 import pytest
 
 from tests.chaos.proxy import Proxy
+from tests.fleet import READY_S
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -30,6 +33,23 @@ def test_lost_replies_lose_no_job_and_run_none_twice(fleet, shop, look, proxy):
     look.until(jobs, "completed", 30)
     assert not look.ledger.more_than_once()
     assert {look.record(job).attempt for job in jobs} == {1}
+
+
+def test_cuts_while_a_node_starts(fleet, shop, look, proxy):
+    """CONN-01: its first questions, its workers' first claims; for a while nothing that begins comes to its end."""
+    proxy.mode = "snap"
+    node = fleet.begin("-w", "2", TASKQ_URL=proxy.url, TASKQ_DEADLINE="15s")
+    wait_until(lambda: "worker started" in node.text(), READY_S)
+    over = time.monotonic() + 4
+    while time.monotonic() < over:
+        proxy.mode = "pass" if proxy.mode == "snap" else "snap"
+        proxy.cut()
+        time.sleep(random.uniform(0, 0.3))
+    proxy.mode = "pass"
+    node.until_ready()
+    jobs = shop.app.enqueue_many([shop.nap.call(0.1) for _ in range(100)])
+    look.until(jobs, "completed", 15)
+    assert not look.ledger.more_than_once()
 
 
 @pytest.mark.long
