@@ -51,6 +51,9 @@ bench: $(STAMP) ## Measure, each row beside its reference from the same run
 bench-scripts: $(STAMP) ## Measure every script beside a million waiting and a million scheduled jobs (JOBS=100000 for fewer)
 	$(PY) -m tests.bench.every_script --jobs $(or $(JOBS),1000000)
 
+bench-peers: $(STAMP) ## Measure other task libraries on the same server (each is installed in .venv-peers/ at the first run)
+	$(PY) -m tests.bench.peers $(PEERS)
+
 soak: $(STAMP) ## Half an hour of mixed load, and whether anybody's memory grows (MINUTES=5 for less, RATE=200 jobs a second)
 	$(PY) -m tests.bench.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),200)
 

@@ -16,11 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from taskq.embedded import Embedded
-from tests.bench import drain, enqueueing, footprint, idle, latency, scripts
+from tests.bench import crowd, drain, enqueueing, footprint, idle, latency, scripts
 from tests.bench.row import Row
 
 ROWS: dict[str, Callable[[str], list[Row]]] = {
     "drain": drain.rows,
+    "far": crowd.far,
+    "crowd": crowd.crowd,
+    "two": crowd.two,
     "enqueue": enqueueing.rows,
     "latency": latency.rows,
     "memory": footprint.rows,

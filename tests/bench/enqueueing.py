@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import redis
 import redis.asyncio
 
 from taskq import TaskQ, commands, keys, scripts
+from taskq.client import batch
 from tests.bench.row import Row
 
-ONE_BY_ONE = 5_000
-MANY = 50_000
+ONE_BY_ONE = 3_000
+MANY = 20_000
 
 
 def rows(url: str) -> list[Row]:
@@ -25,22 +27,47 @@ def rows(url: str) -> list[Row]:
 
     payload = "x" * 200
     noop.enqueue(payload)
-    own = _best(lambda: _enqueue(noop, payload))
-    library = _best(lambda: _evalsha(url))
-    own_async, library_async = asyncio.run(_async(url, app, noop, payload))
-    start = time.perf_counter()
-    app.enqueue_many([noop.call(payload) for _ in range(MANY)])
-    many = MANY / (time.perf_counter() - start)
+    own, library = _in_turns(lambda: _enqueue(noop, payload), lambda: _evalsha(url))
+    own_async, library_async = _in_turns(
+        lambda: asyncio.run(_aenqueue(app, noop, payload)), lambda: asyncio.run(_aevalsha(url))
+    )
+    many, bare = _in_turns(lambda: _many(app, noop, payload), lambda: _pipelined(url))
     app.close()
     return [
         Row("enqueue one at a time, sync", own, "jobs/s", library, "redis-py EVALSHA", "≥ 0.80"),
         Row("enqueue one at a time, async", own_async, "jobs/s", library_async, "redis-py EVALSHA", "≥ 0.80"),
-        Row("enqueue_many", many, "jobs/s", None, "", "65,000"),
+        Row("enqueue_many", many, "jobs/s", bare, "EVALSHA in pipelines", "65,000"),
     ]
 
 
-def _best(measure: Any) -> float:
-    return max(measure() for _ in range(3))
+def _many(app: TaskQ, task: Any, payload: str) -> float:
+    start = time.perf_counter()
+    app.enqueue_many([task.call(payload) for _ in range(MANY)])
+    return MANY / (time.perf_counter() - start)
+
+
+def _pipelined(url: str) -> float:
+    """The library alone: the same calls of 250 jobs, made beforehand, as many in a pipeline."""
+    base = time.monotonic_ns()
+    calls = [
+        commands.enqueue(keys.queue("bench", "default"), [_job(base + first + n) for n in range(commands.BATCH_MAX)])
+        for first in range(0, MANY, commands.BATCH_MAX)
+    ]
+    with redis.Redis.from_url(url, protocol=2) as client:
+        client.script_load(scripts.load("enqueue").source)
+        start = time.perf_counter()
+        for at in range(0, len(calls), batch.CALLS_AT_ONCE):
+            pipeline = client.pipeline(transaction=False)
+            for call in calls[at : at + batch.CALLS_AT_ONCE]:
+                pipeline.evalsha(call.script.sha, len(call.keys), *call.keys, *call.args)
+            pipeline.execute()
+        return MANY / (time.perf_counter() - start)
+
+
+def _in_turns(one: Callable[[], float], other: Callable[[], float]) -> tuple[float, float]:
+    """The best of each, measured in turns, so that what else the machine does strikes both."""
+    pairs = [(one(), other()) for _ in range(3)]
+    return max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
 
 
 def _enqueue(task: Any, payload: str) -> float:
@@ -51,8 +78,11 @@ def _enqueue(task: Any, payload: str) -> float:
 
 
 def _command(number: int) -> commands.Command[list[str]]:
-    job = commands.NewJob(f"default:own-{number}", "", "noop", "async", 0, "", "", {"payload": b"x" * 210})
-    return commands.enqueue(keys.queue("bench", "default"), [job])
+    return commands.enqueue(keys.queue("bench", "default"), [_job(number)])
+
+
+def _job(number: int) -> commands.NewJob:
+    return commands.NewJob(f"default:own-{number}", "", "noop", "async", 0, "", "", {"payload": b"x" * 210})
 
 
 def _evalsha(url: str) -> float:
@@ -68,19 +98,23 @@ def _evalsha(url: str) -> float:
         return ONE_BY_ONE / (time.perf_counter() - start)
 
 
-async def _async(url: str, app: TaskQ, task: Any, payload: str) -> tuple[float, float]:
+async def _aenqueue(app: TaskQ, task: Any, payload: str) -> float:
     await task.aenqueue(payload)
     start = time.perf_counter()
     for _ in range(ONE_BY_ONE):
         await task.aenqueue(payload)
-    own = ONE_BY_ONE / (time.perf_counter() - start)
+    rate = ONE_BY_ONE / (time.perf_counter() - start)
+    await app.aclose()
+    return rate
+
+
+async def _aevalsha(url: str) -> float:
     base = time.monotonic_ns()
     calls = [_command(base + number) for number in range(ONE_BY_ONE)]
     sha = scripts.load("enqueue").sha
     async with redis.asyncio.Redis.from_url(url, protocol=2) as client:
+        await client.ping()
         start = time.perf_counter()
         for call in calls:
             await client.evalsha(sha, len(call.keys), *call.keys, *call.args)
-        library = ONE_BY_ONE / (time.perf_counter() - start)
-    await app.aclose()
-    return own, library
+        return ONE_BY_ONE / (time.perf_counter() - start)
