@@ -103,6 +103,12 @@ async def forks_on_the_loop(side: str) -> str:
 
 
 @app.task
+async def which_loop() -> str:
+    """Whose loop runs it: asyncio's own or uvloop's."""
+    return type(asyncio.get_running_loop()).__module__
+
+
+@app.task
 async def stubborn() -> None:
     """Refuses to be stopped."""
     note("start")

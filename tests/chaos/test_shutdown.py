@@ -6,7 +6,23 @@ import time
 
 import pytest
 
+from tests.fleet import ROOT
 from tests.waiting import wait_until
+
+WITHOUT = "raise ImportError('there is no uvloop here')"
+
+
+@pytest.fixture(params=["uvloop", pytest.param("asyncio", marks=pytest.mark.long)], autouse=True)
+def loop(request, fleet, tmp_path):
+    """PACK-03: what is promised here is so with uvloop and without."""
+    if request.param == "asyncio":
+        plain(fleet, tmp_path)
+
+
+def plain(fleet, folder):
+    """As where uvloop isn't installed."""
+    (folder / "uvloop.py").write_text(WITHOUT)
+    fleet._environment["PYTHONPATH"] = f"{folder}{os.pathsep}{ROOT}"
 
 
 def just_the_node(node):
@@ -26,7 +42,10 @@ def ctrl_c(node):
 @pytest.mark.parametrize("send", [just_the_node, every_process, ctrl_c])
 def test_running_jobs_end_and_nothing_begins(fleet, shop, ledger, look, send):
     """SHUT-01, SHUT-03, DUP-07: no start after the signal + 100 ms, exit within 1 s after the last end, all told."""
-    node = fleet.start("-w", "2", "-c", "2", "--grace", "60")
+    drains(fleet.start("-w", "2", "-c", "2", "--grace", "60"), shop, ledger, look, send)
+
+
+def drains(node, shop, ledger, look, send):
     jobs = shop.app.enqueue_many([shop.nap.call(1) for _ in range(12)])
     wait_until(lambda: len(ledger.starts()) >= 4)
     told = time.monotonic()
@@ -40,6 +59,14 @@ def test_running_jobs_end_and_nothing_begins(fleet, shop, ledger, look, send):
     states = [str(look.record(job).state) for job in jobs]
     assert (states.count("completed"), states.count("available")) == (ran, 12 - ran)
     assert sum(look.record(job).attempt for job in jobs) == ran
+
+
+def test_without_uvloop_too(fleet, shop, ledger, look, tmp_path):
+    """One of them here; all of them among the long ones."""
+    plain(fleet, tmp_path)
+    node = fleet.start("-w", "2", "-c", "2", "--grace", "60")
+    assert shop.which_loop.enqueue().result(timeout=10).startswith("asyncio.")
+    drains(node, shop, ledger, look, just_the_node)
 
 
 def test_leases_are_renewed_to_the_end(fleet, shop, ledger, look):
