@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from taskq.errors import LeadershipLost as LeadershipLost
     from taskq.errors import LeaseLost as LeaseLost
     from taskq.errors import LockLost as LockLost
+    from taskq.errors import LockTimeout as LockTimeout
     from taskq.errors import NodeNotFound as NodeNotFound
     from taskq.errors import NotInJob as NotInJob
     from taskq.errors import NotReplicated as NotReplicated
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from taskq.errors import WorkerStopped as WorkerStopped
     from taskq.handle import Job as Job
     from taskq.inspector import Inspector as Inspector
+    from taskq.locks import Lock as Lock
     from taskq.options import Options as Options
     from taskq.queue import Queue as Queue
     from taskq.retry import Backoff as Backoff
@@ -91,7 +93,9 @@ __all__ = [
     "JobTimeout",
     "LeadershipLost",
     "LeaseLost",
+    "Lock",
     "LockLost",
+    "LockTimeout",
     "NodeNotFound",
     "NotInJob",
     "NotReplicated",
@@ -127,6 +131,7 @@ _HOMES = {
     "Discard": "retry",
     "Inspector": "inspector",
     "Job": "handle",
+    "Lock": "locks",
     "Options": "options",
     "Queue": "queue",
     "Retention": "settings",

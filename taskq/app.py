@@ -18,6 +18,7 @@ from taskq.handle import Job
 from taskq.hearsay import Hearsay
 from taskq.importing import load_attribute, load_modules, origin, task_name, where, why_unimportable
 from taskq.inspector import Inspector
+from taskq.locks import Lock
 from taskq.many import Interrupted, checked_calls, enqueue_failed, seal
 from taskq.options import Options, TaskVocabulary, checked_task_name, declare
 from taskq.queue import Queue
@@ -257,6 +258,20 @@ class TaskQ:
     def queue(self, name: str) -> Queue:
         """A queue by its name. No I/O. ValueError if it can be no queue's name."""
         return Queue(self, name)
+
+    def lock(self, name: str, *, ttl: Duration = "30s", wait: Duration | None = None) -> Lock:
+        """A lock that one holder at a time has, over all processes: `with app.lock("report", wait="5s") as lock:`, or
+        `async with`. No I/O yet. See `Lock`.
+
+        Args:
+            name: 1 to 200 printable characters; the same name is the same lock in all programs of the namespace.
+            ttl: how long it outlives its holder, 0.1 s to 24 h; while it is held, it is renewed.
+            wait: how long to wait for it; 0: not at all, None: as long as it takes.
+
+        Raises:
+            ValueError: a name, ttl or wait that breaks its rule.
+        """
+        return Lock(self, name, ttl=ttl, wait=wait)
 
     def enqueue_many(
         self, calls: Iterable[Call[R]], *, exists: Literal["existing", "raise"] = "existing"

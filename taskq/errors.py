@@ -68,6 +68,10 @@ class LockLost(TaskQError):
     """The lock is no longer held: its time ran out, or it was released by force."""
 
 
+class LockTimeout(TaskQError, TimeoutError):
+    """The lock was not free within the time given; nothing is held."""
+
+
 # --- about queues, nodes and workers ------------------------------------------
 
 

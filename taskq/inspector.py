@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Command, Counts, Page
+from taskq.commands import Command, Counts, HeldLock, HeldLocks, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
 from taskq.errors import BadRecord, did_you_mean
 from taskq.keys import QueueKeys
@@ -137,6 +137,32 @@ class Inspector:
         told = await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace)))
         return [_node(fields) for fields in told]
 
+    def locks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """A page of the named locks that are held, those that end first before the others.
+
+        Each is `{name, fence, owner, job, acquired_at, ends_at, waiting}`; `ends_at` moves on while its holder renews
+        it, `waiting` is how many stand in line.
+
+        Args:
+            name: only this one.
+            limit: locks a page, 1 to 1000.
+            offset: how many to skip.
+
+        Raises:
+            ValueError: a number out of range.
+        """
+        found = run(self._server, self._locks(name, limit, offset))
+        return _page_of_locks(found, limit, offset)
+
+    async def alocks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """As `locks`, awaited."""
+        found = await run_async(self._aserver, self._locks(name, limit, offset))
+        return _page_of_locks(found, limit, offset)
+
+    def _locks(self, name: str | None, limit: int, offset: int) -> Command[HeldLocks]:
+        _checked(None, limit, offset, of="locks")
+        return commands.locks(keys.cluster(self._namespace), name=name or "", limit=limit, offset=offset)
+
     def _names(self) -> list[str]:
         return run(self._server, commands.queues(keys.cluster(self._namespace)))
 
@@ -150,11 +176,11 @@ class Inspector:
 # --- between the round trips: pure --------------------------------------------
 
 
-def _checked(state: str | None, limit: int, offset: int) -> Sequence[State]:
+def _checked(state: str | None, limit: int, offset: int, *, of: str = "jobs") -> Sequence[State]:
     if not 1 <= limit <= LIMIT_MAX:
-        raise ValueError(f"limit={limit} is out of range: a page holds 1 to {LIMIT_MAX} jobs")
+        raise ValueError(f"limit={limit} is out of range: a page holds 1 to {LIMIT_MAX} {of}")
     if offset < 0:
-        raise ValueError(f"offset={offset} is negative: it is how many jobs to skip")
+        raise ValueError(f"offset={offset} is negative: it is how many {of} to skip")
     if state is None:
         return _ORDER
     if not valid(state):
@@ -196,6 +222,30 @@ def _shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
         return JobRecord.from_fields(id, fields).to_dict()
     except BadRecord as error:
         return damaged(id, fields, error)
+
+
+def _page_of_locks(found: HeldLocks, limit: int, offset: int) -> dict[str, Any]:
+    data = [_lock(each) for each in found.locks]
+    return {"data": data, "total": found.total, "limit": limit, "offset": offset}
+
+
+def _lock(held: HeldLock) -> dict[str, Any]:
+    """A lock as JSON; a field that is damaged or missing is null."""
+    fields = held.fields
+    acquired_at, ends_at = (_number(fields.get(field, ""), 14) for field in ("since", "until"))
+    return {
+        "name": held.name,
+        "fence": _number(fields.get("fence", ""), 16),
+        "owner": fields.get("owner") or None,
+        "job": fields.get("job") or None,
+        "acquired_at": None if acquired_at is None else rfc3339(acquired_at),
+        "ends_at": None if ends_at is None else rfc3339(ends_at),
+        "waiting": held.waiting,
+    }
+
+
+def _number(text: str, digits: int) -> int | None:
+    return int(text) if re.fullmatch(f"[0-9]{{1,{digits}}}", text) else None
 
 
 def _with_name(name: str, counts: Counts) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class QueueKeys:
 
 
 class ClusterKeys(QueueKeys):
-    """What belongs to no queue: the registry of queues, nodes and tasks."""
+    """What belongs to no queue: the registry of queues, nodes and tasks; named locks."""
 
     __slots__ = ()
 
@@ -88,6 +88,22 @@ class ClusterKeys(QueueKeys):
     def task(self, name: str) -> str:
         """Who knows a task."""
         return f"{self.prefix}task:{name}"
+
+    def lock(self, name: str) -> str:
+        """Who holds a named lock, and until when."""
+        return f"{self.prefix}lock:{name}"
+
+    def line(self, name: str) -> str:
+        """Who waits for a named lock, in order of arrival."""
+        return f"{self.prefix}line:{name}"
+
+    def present(self, name: str) -> str:
+        """Until when each of those is taken to be alive."""
+        return f"{self.prefix}present:{name}"
+
+    def turn(self, token: str) -> str:
+        """The channel on which one who waits for a lock is told that it may be free."""
+        return f"{self.prefix}turn:{token}"
 
 
 @lru_cache(maxsize=4096)

@@ -60,3 +60,19 @@ end
 function keys.task(name)
   return keys.prefix .. 'task:' .. name
 end
+
+function keys.lock(name)
+  return keys.prefix .. 'lock:' .. name
+end
+
+function keys.line(name)
+  return keys.prefix .. 'line:' .. name
+end
+
+function keys.present(name)
+  return keys.prefix .. 'present:' .. name
+end
+
+function keys.turn(token)
+  return keys.prefix .. 'turn:' .. token
+end

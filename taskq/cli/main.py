@@ -38,6 +38,7 @@ COMMANDS = {
     "dispatch": Lazy("dispatch", "Add test jobs."),
     "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
+    "lock": Lazy("lock", "Who holds a named lock; take it away."),
     "stats": Lazy("stats", "How many jobs are in each state."),
     "fsck": Lazy("fsck", "Is every job in one state and one place? Repairs."),
     "doctor": Lazy("doctor", "Whether the server is as taskq needs it."),
@@ -45,7 +46,7 @@ COMMANDS = {
     "version": Lazy("version", "The version."),
 }
 LATER = (
-    *("task", "node", "leader", "lock", "schedule", "cron", "flow"),
+    *("task", "node", "leader", "schedule", "cron", "flow"),
     *("top", "bench"),
 )
 

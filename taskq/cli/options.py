@@ -140,11 +140,11 @@ def on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal; off it `--yes` is needed. Ends the command if the answer is no."""
+def confirm(question: str, *, yes: bool, does: str = "deletes or cancels jobs") -> None:
+    """Ask on a terminal; off it `--yes` is needed. Ends the command if the answer is no. `does`: what is asked for."""
     if yes:
         return
     if not on_terminal():
-        raise WrongUsage("nothing was done: this deletes or cancels jobs, and nobody can be asked here; add --yes")
+        raise WrongUsage(f"nothing was done: this {does}, and nobody can be asked here; add --yes")
     if not click.confirm(question, err=True):
         refuse("nothing was done")

@@ -195,6 +195,11 @@ class AsyncClient:
 
     # --- the rest
 
+    async def release_lock(self, name: str, *, fence: int) -> bool:
+        """Takes a lock from whoever holds it under this fence; whether that one did. Its holder is told LockLost."""
+        command = commands.lock_release(keys.cluster(self._namespace), name=name, fence=fence)
+        return await run_async(self.server, command) == "released"
+
     async def task_info(self, task: str) -> dict[str, str] | None:
         """What the nodes say of a task. See `commands.task_info`."""
         return await run_async(self.server, commands.task_info(keys.cluster(self._namespace), task))

@@ -4,6 +4,7 @@ from taskq.commands.claim import Claim, Claimed, claim
 from taskq.commands.command import Arg, Command
 from taskq.commands.enqueue import BATCH_MAX, NewJob, enqueue
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
+from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
 from taskq.commands.look import Counts, Fields, Page, backlog, counts, fetch, peek, wait
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
@@ -32,7 +33,10 @@ __all__ = [
     "Failure",
     "Fields",
     "Held",
+    "HeldLock",
+    "HeldLocks",
     "KnownTask",
+    "LockAnswer",
     "NewJob",
     "Page",
     "Purged",
@@ -54,6 +58,10 @@ __all__ = [
     "expire",
     "fail",
     "fetch",
+    "lock_acquire",
+    "lock_extend",
+    "lock_release",
+    "locks",
     "nodes",
     "pause",
     "peek",

@@ -164,6 +164,25 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "depart": (2, 0, lambda room, n: commands.depart(_registry(room), "n")),
     "nodes": (1, 0, lambda room, n: commands.nodes(_registry(room))),
     "task_info": (1, 0, lambda room, n: commands.task_info(_registry(room), "t")),
+    # n: those who wait and have died.
+    "lock_acquire": (15, 4, lambda room, n: _after(_lock(room, n), _acquire(room, "z"))),
+    "lock_acquire again": (8, 0, lambda room, n: _after(_lock(room, n), _acquire(room, "held"))),
+    "lock_extend": (
+        7,
+        0,
+        lambda room, n: _after(
+            _lock(room, n),
+            commands.lock_extend(_registry(room), name="l", token="held", ttl_ms=LOCK_MS, now=room.now),
+        ),
+    ),
+    "lock_release": (
+        10,
+        4,
+        lambda room, n: _after(
+            _lock(room, n), commands.lock_release(_registry(room), name="l", token="held", now=room.now)
+        ),
+    ),
+    "locks": (6, 0, lambda room, n: _after(_lock(room, n), commands.locks(_registry(room), now=room.now))),
 }
 COSTS |= {
     # Those of `taskq fsck`, which nobody waits for.
@@ -190,6 +209,23 @@ def _rows(ids: list[str]) -> list[fsck.Row]:
 
 def _lanes(n: int) -> list[fsck.Lane]:
     return [fsck.Lane("async", str(i)) for i in range(n)]
+
+
+LOCK_MS = 60_000
+
+
+def _acquire(room: Room, token: str) -> Command[Any]:
+    return commands.lock_acquire(
+        _registry(room), name="l", token=token, ttl_ms=LOCK_MS, waits=True, owner="h:1", now=room.now
+    )
+
+
+def _lock(room: Room, n: int) -> None:
+    """Held by one, and n died while they waited for it."""
+    room.run(_acquire(room, "held"))
+    for i in range(n):
+        room.run(_acquire(room, f"w{i}"))
+    room.now += 10_000
 
 
 def _after(_: object, command: Command[Any]) -> Command[Any]:

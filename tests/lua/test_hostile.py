@@ -21,7 +21,17 @@ STRUCTURES = {
     **dict.fromkeys(("wake:async", "levels:thread"), "zset"),
     **dict.fromkeys(("body:async:0", "events"), "stream"),
 }
-REGISTRY = {"queues": "set", "nodes": "zset", "node:n": "hash", "task:t": "hash"}
+REGISTRY = {
+    "queues": "set",
+    "nodes": "zset",
+    "node:n": "hash",
+    "task:t": "hash",
+    "locks": "zset",
+    "fence": "hash",
+    "lock:l": "hash",
+    "line:l": "zset",
+    "present:l": "hash",
+}
 JUNK_TEXTS = ("", "junk", "NaN", "-inf", "1e309", "0x10", "-1", "9" * 30, "\xff\x00", "{", "default:a", "1-1")
 JUNK_IDS = (b"", b"\xff\xfe", b"nobody", b"default:", b"default:a b", b"email:7", b"default:" + b"x" * 300, b"a\x00b")
 JUNK_SCORES = (float("inf"), float("-inf"), -1, 0, 1e18, T0)

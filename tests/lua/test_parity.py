@@ -22,7 +22,12 @@ BUILT = {
     "minute": (30_000_000,),
     "done": ("email:own.id_1-x",),
 }
-OF_THE_CLUSTER = {"node": ("host-1-abcdef",), "task": ("shop.mail.send",)}
+OF_THE_CLUSTER = {
+    "node": ("host-1-abcdef",),
+    "task": ("shop.mail.send",),
+    **dict.fromkeys(("lock", "line", "present"), ("report:{2030} ü",)),
+    "turn": ("f00d",),
+}
 
 
 def in_lua(raw, prefix, name, arguments):

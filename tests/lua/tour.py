@@ -10,7 +10,7 @@ from typing import Any
 from taskq import commands, keys
 from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
 from taskq.fsck import judge
-from taskq.inspector import _shown
+from taskq.inspector import _lock, _shown
 from tests.lua.room import LEASE_MS, Room, new
 from tests.lua.test_cancel import seed
 
@@ -107,6 +107,19 @@ def _registry(room: Room) -> Iterator[Command[Any]]:
     yield commands.beat(c, node="n", ttl_ms=9_000, fields={"a": 1}, tasks=[("t", "default", "async")])
     yield commands.register_queue(c, "default")
     yield commands.depart(c, "n")
+    yield from _locks(c)
+
+
+def _locks(c: keys.ClusterKeys) -> Iterator[Command[Any]]:
+    """Held by one, waited for by two, given up by one of them, taken away."""
+    for token in ("a", "b", "c", "a", "c"):
+        yield commands.lock_acquire(c, name="l", token=token, ttl_ms=60_000, waits=True, owner="h:1")
+    yield commands.lock_extend(c, name="l", token="a", ttl_ms=60_000)
+    yield commands.locks(c).then(lambda found: [_lock(each) for each in found.locks])
+    yield commands.lock_release(c, name="l", token="b")
+    yield commands.lock_release(c, name="l", token="a")
+    yield commands.lock_acquire(c, name="l", token="d", ttl_ms=60_000)
+    yield commands.lock_release(c, name="l", fence=1)
 
 
 def tour(room: Room, epochs: dict[str, int], worker: str = "n.9") -> None:

@@ -60,6 +60,16 @@ CALLS: dict[str, commands.Command[Any]] = {
     "depart": commands.depart(C, "n"),
     "nodes": commands.nodes(C, within_ms=5, limit=6, now=7),
     "task_info": commands.task_info(C, "t", now=7),
+    "lock_acquire": commands.lock_acquire(
+        C, name="l", token="f00d", ttl_ms=9, waits=True, place="8", owner="h:1", job="email:1", now=7
+    ),
+    "lock_extend": commands.lock_extend(C, name="l", token="f00d", ttl_ms=9, now=7),
+    "lock_release": commands.lock_release(C, name="l", fence=8, now=7),
+    "locks": commands.locks(C, name="l", offset=1, limit=2, now=7),
+}
+OF_THE_CLUSTER = {
+    *("register_queue", "queues", "beat", "depart", "nodes", "task_info"),
+    *("lock_acquire", "lock_extend", "lock_release", "locks"),
 }
 ARGUMENTS: dict[str, list[Any]] = {
     "enqueue": [7, "raise", *["email:1", "token", "t", "async", 5, "+10", "", 2, "payload", b"\x00", "keep", 0] * 2],
@@ -92,6 +102,10 @@ ARGUMENTS: dict[str, list[Any]] = {
     "depart": ["", "n"],
     "nodes": [7, 5, 6],
     "task_info": [7, "t"],
+    "lock_acquire": [7, "l", "f00d", 9, 1, "8", "h:1", "email:1"],
+    "lock_extend": [7, "l", "f00d", 9],
+    "lock_release": [7, "l", "", 8],
+    "locks": [7, "l", 1, 2],
 }
 
 
@@ -110,9 +124,7 @@ def test_it_calls_the_script_of_its_name(name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_its_keys_are_those_of_the_header_with_the_prefix_first(name):
-    call, prefix = CALLS[name], "ns:{_}:" if name in {
-        "register_queue", "queues", "beat", "depart", "nodes", "task_info",
-    } else "ns:{email}:"  # fmt: skip
+    call, prefix = CALLS[name], "ns:{_}:" if name in OF_THE_CLUSTER else "ns:{email}:"
     assert call.keys == (prefix, *(prefix + key for key in call.script.keys[1:]))
 
 

@@ -10,7 +10,7 @@ from taskq import errors
 from taskq.errors import TaskQError, did_you_mean
 
 LISTED = """
-JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost LeadershipLost LockLost
+JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost LeadershipLost LockLost LockTimeout
 QueueNotFound NodeNotFound WorkerStopped InvalidPayload Unencodable PayloadTooLarge BadArguments
 BadRecord UnknownTask Unschedulable AdmissionNotFound AdmissionConflict JobTimeout JobCrashed
 AttemptsExhausted JobFailed JobCancelled ResultTimeout ResultExpired EnqueueFailed Unavailable
@@ -23,6 +23,7 @@ ALSO = {
     "Unencodable": TypeError,
     "PayloadTooLarge": ValueError,
     "ResultTimeout": TimeoutError,
+    "LockTimeout": TimeoutError,
     "Unavailable": ConnectionError,
     "NotReplicated": errors.Unavailable,
     "JobTimeout": errors.JobFailed,

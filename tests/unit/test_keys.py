@@ -31,6 +31,10 @@ def test_what_belongs_to_no_queue_stands_under_its_own_tag():
     c = keys.cluster("ns")
     assert c.node("n") == "ns:{_}:node:n"
     assert c.task("mail.send") == "ns:{_}:task:mail.send"
+    assert c.lock("a b") == "ns:{_}:lock:a b"
+    assert c.line("a") == "ns:{_}:line:a"
+    assert c.present("a") == "ns:{_}:present:a"
+    assert c.turn("f00d") == "ns:{_}:turn:f00d"
     assert c.fixed("queues") == "ns:{_}:queues"
     assert isinstance(c, keys.QueueKeys)
 
