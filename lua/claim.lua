@@ -92,8 +92,8 @@ local meta = redis.call('HMGET', keys.meta, unpack(META))
 local version = record.number(meta[6], 0)
 local jobs, bytes = {}, 0
 
-local function hand_out(job, flat)
-  jobs[#jobs + 1] = { job.id, job.epoch, record.attempt(job), flat }
+local function hand_out(job, flat, attempt)
+  jobs[#jobs + 1] = { job.id, job.epoch, attempt, flat }
 end
 
 -- Whether it was this worker's node that handed a job back: it would only do so again.
@@ -131,7 +131,7 @@ if request == last_request then
       local job, flat = record.read(given[i])
       if job and job.state == 'running' and job.epoch == given[i + 1] and job.worker == arg.worker then
         redis.call('ZADD', keys.leases, now + lease_ms, job.id)
-        hand_out(job, flat)
+        hand_out(job, flat, record.attempt(job))
       end
     end
   end
@@ -181,7 +181,7 @@ local function start(id)
     state.move(job, 'failed', now, { 'reason', 'attempts exhausted' })
     return nil
   end
-  local epoch = clock.text(math.max(record.number(job.epoch, 0) + 1, now))
+  local epoch = clock.text(job.epoch and math.max(record.number(job.epoch, 0) + 1, now) or now)
   local more = { 'epoch', epoch, 'attempt', attempt, 'worker', arg.worker }
   if job.started_at == '' then
     more[7], more[8] = 'started_at', clock.text(now)
@@ -191,7 +191,7 @@ local function start(id)
   job.epoch, job.attempt = epoch, attempt
   bytes = bytes + size
   state.move(job, 'running', now, more, lease_ms)
-  hand_out(job, flat)
+  hand_out(job, flat, attempt)
   return epoch
 end
 

@@ -2,6 +2,7 @@
 
 `lua/` lies at the top of the repository and ships in the wheel as `taskq/lua`. A line `-- @include lib/x.lua` stands
 for that file; each is included once. A script's header names its KEYS and ARGV, by which commands pass values.
+Functions that a script doesn't use aren't sent.
 All files are read when the first is needed, or earlier: a process that runs while another version is installed under it
 must not mix the two.
 `python -m taskq.scripts DIR` writes the expanded scripts, for a linter or a reader.
@@ -19,6 +20,7 @@ from pathlib import Path
 
 _INCLUDE = re.compile(r"^-- @include (\S+)$", re.MULTILINE)
 _BINDINGS = re.compile(r"^(?:local arg = )?(keys|args)\.bind\(([^)]*)\)$", re.MULTILINE | re.DOTALL)
+_FUNCTION = re.compile(r"^(?:local )?function ([\w.]+)\(.*?^end\n", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"'([a-z_]+)'")
 
 
@@ -86,6 +88,15 @@ def _without_comments(source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _without_unused(source: str) -> str:
+    """Drops the functions that nothing names: each call of a script defines all of its own anew."""
+    defined = {match.group(1): match.group(0) for match in _FUNCTION.finditer(source)}
+    while unused := [name for name in defined if source.count(name) == 1]:
+        for name in unused:
+            source = source.replace(defined.pop(name), "")
+    return source
+
+
 @cache
 def load(name: str) -> Script:
     """The script of that name.
@@ -95,7 +106,7 @@ def load(name: str) -> Script:
     """
     text = _text(f"{name}.lua")
     bound = {kind: tuple(_NAME.findall(listed)) for kind, listed in _BINDINGS.findall(text)}
-    source = _without_comments(expand(text))
+    source = _without_unused(_without_comments(expand(text)))
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Script(name, source, sha, bound["keys"], bound.get("args", ()))
 

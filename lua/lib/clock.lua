@@ -21,7 +21,7 @@ function clock.at(text, now)
   return args.number(text, 'time', 0)
 end
 
--- Lua's own tostring rounds above 14 digits. A batch asks for the same time again and again.
+-- Lua's own tostring rounds above 14 digits. A batch asks for the same times again and again.
 local texts = {}
 
 function clock.text(ms)

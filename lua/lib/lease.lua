@@ -29,14 +29,20 @@ end
 -- `verb` is a word, or a function from `at` to one.
 function lease.gather(arg, size, verb, names)
   args.groups(arg, size)
-  local held, words, seen = {}, {}, {}
+  local held, words, seen, worker = {}, {}, {}, arg.worker
+  local chosen = type(verb) == 'function' and verb
   for at = arg.rest, #ARGV, size do
-    local said = type(verb) == 'function' and verb(at) or verb
-    local job, word = lease.proven(ARGV[at], ARGV[at + 1], arg.worker, said, names)
-    words[#words + 1] = word or 'ok'
-    if job and not seen[job.id] then
-      seen[job.id] = true
-      job.at, job.answer, job.verb = at, #words, said
+    local id = ARGV[at]
+    local said = chosen and chosen(at) or verb
+    local job, word = lease.proven(id, ARGV[at + 1], worker, said, names)
+    local n = #words + 1
+    words[n] = word or 'ok'
+    if job and not seen[id] then
+      seen[id] = true
+      job.at, job.answer = at, n
+      if chosen then
+        job.verb = said
+      end
       held[#held + 1] = job
     end
   end

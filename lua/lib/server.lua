@@ -5,7 +5,9 @@
 -- A script that only looks says so: then nothing is put aside, and what is of the wrong kind answers as if missing.
 
 local server = redis
-local redis = { pcall = server.pcall, looks = false }
+-- `sure` is for keys that this call has read already, and so is known to be of their kind.
+local redis = { pcall = server.pcall, sure = server.call, looks = false }
+local try, type = server.pcall, type
 
 local ASIDE_MS = 1209600000
 
@@ -18,7 +20,7 @@ end
 
 -- As the server's own, which raises the error of a call that fails for another reason.
 function redis.call(...)
-  local reply = server.pcall(...)
+  local reply = try(...)
   if type(reply) ~= 'table' or not reply.err then
     return reply
   end

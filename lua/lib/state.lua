@@ -98,28 +98,31 @@ local function enter(job, to, now, option)
   return 'entry', entry
 end
 
--- Ended: it stays for its time, or goes at once; who waits for it is told. Returns whether the record stays.
+-- Ended: it stays for its time, or goes at once; who waits for it is told. Returns when, if the record stays.
 local function finish(job, to, now)
-  local at = retention.due(job, to, now, job.has_result)
+  local at, id = retention.due(job, to, now, job.has_result), job.id
   state.ended = state.ended + 1
   if job.waited then
-    redis.call('PUBLISH', keys.done(job.id), to)
+    redis.call('PUBLISH', keys.done(id), to)
   end
   if not at then
     redis.call('UNLINK', job.key)
     return false
   end
-  stands_in(keys[to], clock.text(now), job.id)
-  stands_in(keys.prune, clock.text(at), job.id)
-  return true
+  local text = clock.text(now)
+  stands_in(keys[to], text, id)
+  stands_in(keys.prune, clock.text(at), id)
+  return text
 end
 
--- `more` comes last, because a call takes only the last list whole.
+-- `more` comes last, because a call takes only the last list whole. The record was read, or is new and was seen to be.
 local function write(job, to, more, field, value, field2, value2)
   if field2 then
-    redis.call('HSET', job.key, 'state', to, field, value, field2, value2, unpack(more))
+    redis.sure('HSET', job.key, 'state', to, field, value, field2, value2, unpack(more))
+  elseif #more == 2 then
+    redis.sure('HSET', job.key, 'state', to, field, value, more[1], more[2])
   else
-    redis.call('HSET', job.key, 'state', to, field, value, unpack(more))
+    redis.sure('HSET', job.key, 'state', to, field, value, unpack(more))
   end
 end
 
@@ -128,13 +131,15 @@ end
 -- for a job that goes back to its original place. A job that ends with a result says so in `has_result`.
 function state.move(job, to, now, more, option)
   local from = job.state
-  if not state.allows(from, to) then
+  local allowed = ALLOWED[from]
+  if not (allowed and allowed[to]) then
     error('a ' .. tostring(from) .. ' job cannot become ' .. to, 0)
   end
   leave(job, to)
   if ENDS_IN[to] then
-    if finish(job, to, now) then
-      write(job, to, more, 'finished_at', clock.text(now))
+    local at = finish(job, to, now)
+    if at then
+      write(job, to, more, 'finished_at', at)
     end
   else
     write(job, to, more, enter(job, to, now, option))

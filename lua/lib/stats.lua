@@ -16,10 +16,14 @@ end
 
 -- A job entered a state; the run time counts where an attempt ended.
 function stats.note(job, to, now)
-  local task = job.task or '?'
+  local task, epoch = job.task or '?', job.epoch
   stats.add(to, task, 1)
-  if to == 'completed' and job.epoch then
-    stats.add('run_ms', task, math.max(0, now - record.number(job.epoch, now)))
+  if to == 'completed' and epoch then
+    if epoch ~= stats.epoch then
+      -- The same for all that one claim took.
+      stats.epoch, stats.ran_ms = epoch, math.max(0, now - record.number(epoch, now))
+    end
+    stats.add('run_ms', task, stats.ran_ms)
   end
 end
 
