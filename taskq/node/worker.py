@@ -130,6 +130,7 @@ class Worker:
         self.threads.close()
         self._node.send(Drained())
         await self._node.flush()
+        self._node.close()
 
     def leave(self, grace_ms: int) -> None:
         """Claim no more; after `grace_ms` stop what still runs. Said again, it can only shorten the grace.

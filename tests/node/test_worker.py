@@ -28,6 +28,9 @@ class PlayedNode:
     def send(self, message):
         self.said.append(message)
 
+    def close(self):
+        """It leaves with the process."""
+
     async def flush(self):
         pass
 
