@@ -27,6 +27,8 @@ from typing import Self
 from taskq.errors import ServerUnsupported, Unavailable
 from taskq.tied import tied
 
+#: Settings of several words. In the others a space is part of the value: a path, a password.
+_SEVERAL = frozenset({"bind", "client-output-buffer-limit", "rename-command", "replicaof", "save", "slaveof", "user"})
 _PORT_TRIES = 5  # a free port may be taken between choosing it and the server's bind
 
 
@@ -165,7 +167,10 @@ class Embedded:
         if self.port is None:
             settings["unixsocket"] = str(self._socket_path())
         settings.update(self.config)
-        return [binary, *(word for name, value in settings.items() for word in (f"--{name}", str(value)))]
+        return [
+            binary,
+            *(word for name, value in settings.items() for word in (f"--{name}", *_words(name, str(value)))),
+        ]
 
     def _socket_path(self) -> Path:
         if self._scratch is None:
@@ -223,6 +228,11 @@ def find_binary() -> str:
         )
         raise ServerUnsupported(message)
     return found
+
+
+def _words(name: str, value: str) -> list[str]:
+    """A setting's value as the program's arguments. Redis 6.2 holds one argument for one word, whatever is in it."""
+    return value.split() if value and name in _SEVERAL else [value]
 
 
 def _hold_folder(folder: Path) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ import structlog
 
 from taskq.embedded import Embedded
 from tests.leaks import leaked
+from tests.ports import cluster_port
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:  # loaded in the fixtures, so that a fault in one room doesn't fail the tests of all
@@ -84,8 +84,8 @@ def shards_wanted() -> int:
 @pytest.fixture(scope="session")
 def embedded(server_binary: str | None) -> Iterator[Embedded]:
     """A server for each test process, on TCP as in life."""
-    config = {"cluster-enabled": "yes", "cluster-port": _free_port()} if _CLUSTER else {}
-    with Embedded(port=0, binary=server_binary, config=config) as server:
+    config = {"cluster-enabled": "yes"} if _CLUSTER else {}
+    with Embedded(port=cluster_port() if _CLUSTER else 0, binary=server_binary, config=config) as server:
         if _CLUSTER:
             _take_all_slots(server.url)
         yield server
@@ -161,13 +161,6 @@ def run(server: Server) -> Callable[..., Any]:
         return connection.run(server, command, **options)
 
     return run
-
-
-def _free_port() -> int:
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        port: int = line.getsockname()[1]
-        return port
 
 
 def _take_all_slots(url: str) -> None:

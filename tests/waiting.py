@@ -17,7 +17,7 @@ T = TypeVar("T")
 _STEP_S = 0.01  # short beside any deadline, long enough to leave the processor to what is waited for
 
 
-def wait_until(predicate: Callable[[], T], timeout: float = 10.0, *, what: str = "") -> T:
+def wait_until(predicate: Callable[[], T], timeout: float = 30.0, *, what: str = "") -> T:
     """Call `predicate` until it returns something true, and return that; AssertionError after `timeout` seconds."""
     until = time.monotonic() + timeout
     while True:
@@ -29,7 +29,7 @@ def wait_until(predicate: Callable[[], T], timeout: float = 10.0, *, what: str =
         time.sleep(_STEP_S)
 
 
-async def await_until(predicate: Callable[[], T | Awaitable[T]], timeout: float = 10.0, *, what: str = "") -> T:
+async def await_until(predicate: Callable[[], T | Awaitable[T]], timeout: float = 30.0, *, what: str = "") -> T:
     """As `wait_until`, on the event loop; the predicate may be a coroutine function."""
     until = time.monotonic() + timeout
     while True:

@@ -18,6 +18,7 @@ import redis
 
 from taskq.connection.cluster import SLOTS, slot_of
 from taskq.embedded import Embedded
+from tests.ports import cluster_port
 from tests.waiting import wait_until
 
 NODE_TIMEOUT_MS = 2_000
@@ -30,12 +31,11 @@ class Shard:
     def __init__(self, folder: Path, binary: str | None) -> None:
         config = {
             "cluster-enabled": "yes",
-            "cluster-port": free_port(),
             "cluster-node-timeout": NODE_TIMEOUT_MS,
             "cluster-require-full-coverage": "no",
             "appendfsync": "always",  # what was answered is there after a kill
         }
-        self.server = Embedded(dir=folder, port=0, binary=binary, config=config, appendonly=True)
+        self.server = Embedded(dir=folder, port=cluster_port(), binary=binary, config=config, appendonly=True)
 
     def start(self) -> None:
         """Start it; after `kill` it comes back with its data and its part in the cluster."""
@@ -45,8 +45,7 @@ class Shard:
 
     def start_elsewhere(self) -> None:
         """Start it at another address, as after a move to another machine."""
-        self.server.port = free_port()
-        self.server.config["cluster-port"] = free_port()
+        self.server.port = cluster_port()
         self.start()
 
     @property
@@ -87,8 +86,7 @@ class Shards:
             shard.client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
             shard.client.execute_command("CLUSTER ADDSLOTS", *range(number * size, min(SLOTS, (number + 1) * size)))
         for shard in self.all[1:]:
-            bus = self.all[0].server.config["cluster-port"]
-            shard.client.execute_command("CLUSTER MEET", "127.0.0.1", self.all[0].port, bus)
+            shard.client.execute_command("CLUSTER MEET", "127.0.0.1", self.all[0].port)
         wait_until(self.agreed, 20, what="a cluster")
         return self
 
@@ -117,8 +115,7 @@ class Shards:
         """A new server that has met the first shard."""
         new = Shard(self._folder / name, self._binary)
         new.start()
-        first = self.all[0]
-        new.client.execute_command("CLUSTER MEET", "127.0.0.1", first.port, first.server.config["cluster-port"])
+        new.client.execute_command("CLUSTER MEET", "127.0.0.1", self.all[0].port)
         return new
 
     def add_replica(self, shard: Shard) -> Shard:

@@ -132,7 +132,7 @@ def test_the_command_line(shop, shards):
     shop.fleet.start("-q", SERVED)
     assert taskq("enqueue", "shop.quick", "--queue", "q3").startswith("q3:")
     taskq("enqueue", "shop.quick", "--queue", "q6", "--wait")
-    job = shop.enqueue(shop.shop.nap, 60, queue="q4")
+    job = shop.enqueue(shop.shop.nap, 600, queue="q4")
     shop.until([job], "running")
     assert json.loads(taskq("job", "show", job.id, "--json"))["state"] == "running"
     assert {"q3", "q4"} <= {row["queue"] for row in json.loads(taskq("queue", "list", "--json"))["data"]}

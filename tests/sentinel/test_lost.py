@@ -18,7 +18,7 @@ def test_every_node_killed_and_new_ones_started(shop):
     every_node_killed(shop, ["default"])
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
 def test_sigterm_at_any_moment_of_a_claim_leaves_no_orphan(shop, rounds):
     stopped_in_a_claim(shop, ["default"], rounds)
 

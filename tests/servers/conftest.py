@@ -27,9 +27,11 @@ def serve(server_binary: str | None) -> Iterator[Callable[..., Embedded]]:
     """`serve(maxmemory="1mb")` starts a server with these settings, on TCP; it ends with the test."""
     with contextlib.ExitStack() as stack:
 
-        def serve(folder: Path | None = None, *, appendonly: bool = False, **config: str | int) -> Embedded:
+        def serve(
+            folder: Path | None = None, *, port: int = 0, appendonly: bool = False, **config: str | int
+        ) -> Embedded:
             named = {name.replace("_", "-"): value for name, value in config.items()}
-            server = Embedded(folder, 0, named, appendonly=appendonly, binary=server_binary)
+            server = Embedded(folder, port, named, appendonly=appendonly, binary=server_binary)
             return stack.enter_context(server)
 
         yield serve

@@ -1,7 +1,6 @@
 """`taskq doctor`: each line ok on a server set up as the docs say, and not ok on one that isn't, with what to do."""
 
 import json
-import socket
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from taskq.connection.ask import Refusal
 from taskq.connection.fitness import Facts
 from taskq.doctor import examine, judge
 from taskq.settings import Settings
+from tests.ports import cluster_port
 from tests.servers.test_minimal_user import without
 from tests.waiting import wait_until
 
@@ -142,20 +142,13 @@ def test_it_leaves_nothing_behind(server_url, namespace, raw):
 
 
 @pytest.fixture
-def shard(serve, unused_port):
+def shard(serve):
     """One shard with every slot: its port."""
-    server = serve(cluster_enabled="yes", cluster_port=unused_port)
+    server = serve(port=cluster_port(), cluster_enabled="yes")
     with redis.Redis(port=server.port) as client:
         client.execute_command("CLUSTER ADDSLOTS", *range(16384))
         wait_until(lambda: client.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
     return server.port
-
-
-@pytest.fixture
-def unused_port():
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        return line.getsockname()[1]
 
 
 def test_a_cluster(doctor, shard):

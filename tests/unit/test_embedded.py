@@ -211,3 +211,12 @@ def alive(pid: int | None) -> bool:
     except ProcessLookupError:
         return False
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_settings_of_several_words_are_so_many_arguments():
+    """Redis 6.2 takes one argument for one word; a password with a space is one."""
+    command = Embedded(port=7, config={"save": "3600 1 300 100", "requirepass": "two words"})._command("server")
+    assert command[command.index("--save") + 1 :][:4] == ["3600", "1", "300", "100"]
+    assert command[command.index("--requirepass") + 1] == "two words"
+    plain = Embedded(port=7)._command("server")
+    assert plain[plain.index("--save") + 1] == ""
