@@ -52,7 +52,7 @@ def cron(
         every_ms = _interval_ms(" ".join(words[1:]))
     return _checked(
         Rule(
-            cron="" if every_ms else " ".join(words),
+            cron="" if every_ms else _one_spelling(words),
             every_ms=every_ms,
             tz=tz,
             start_ms=_instant(start, "start"),
@@ -103,6 +103,12 @@ def every(
             overlap=overlap,
         )
     )
+
+
+def _one_spelling(words: list[str]) -> str:
+    """Names in capitals and descriptors in small letters, so that another spelling is no other rule."""
+    text = " ".join(words)
+    return text.lower() if text.startswith("@") else text.upper()
 
 
 def _interval_ms(interval: Duration) -> int:

@@ -35,8 +35,15 @@ _YEARS_TRIED = 50
 _LONGEST = 1000
 _DAY_S = 86_400
 _EPOCH = date(1970, 1, 1).toordinal()
-_SIZES: Final = {"second": 60, "minute": 60, "hour": 24, "day of the month": 31, "month": 12, "day of the week": 7}
-_FIELDS = tuple(_SIZES)
+# How many values each has, and what the last of them is called.
+_FIELDS: Final = {
+    "second": (60, "59"),
+    "minute": (60, "59"),
+    "hour": (24, "23"),
+    "day of the month": (31, "31"),
+    "month": (12, "12|dec"),
+    "day of the week": (7, "[67]|sat|sun"),
+}
 _RANDOM = re.compile(r"(?:^|,)[hr](?:[(/,]|$)")
 _STEP = re.compile(r"/(\d{1,9})")
 _SAME = re.compile(r"(?:^|,)(\w+)-\1(?:[/,]|$)")
@@ -205,21 +212,24 @@ def _parse(expression: str) -> Pattern:
 
 
 def _refuse_traps(said: str, name: str, field: str) -> None:
-    """What croniter takes, and means otherwise than most who write it, or otherwise in each process."""
+    """What croniter takes, and means otherwise than most who write it, or otherwise in each process or version."""
     if _RANDOM.search(field):
         raise ValueError(f"{said} is drawn by lot: give a number, and jitter= to spread schedules")
     if same := _SAME.search(field):
         raise ValueError(f"{said}: give {shown(same[1])} for one, * for all of them")
     if name == "day of the month" and "w" in field:
         raise ValueError(f"{said}: the nearest weekday (W) isn't supported")
-    if any(int(step) > _SIZES[name] for step in _STEP.findall(field)):
+    size, last = _FIELDS[name]
+    if re.search(rf"(?:^|,)(?:{last})/", field) or any(int(step) > size for step in _STEP.findall(field)):
         raise ValueError(f"{said} has a step beyond the field's end: give '@every …' for an interval")
 
 
 def _expand(fields: list[str]) -> tuple[list[list[int | str]], dict[int, set[int | str]]]:
     from croniter import croniter  # only who declares or fires a schedule needs it
 
+    # Always five fields: with six, versions before 7 take a 0 for the first and refuse a 7 for Sunday.
     second, *others = fields
-    expanded, nth = croniter.expand(" ".join([*others, second]))  # croniter has the seconds last
+    seconds, *_ = croniter.expand(f"{second} * * * *")[0]
+    expanded, nth = croniter.expand(" ".join(others))
     # Its numbers pass for text in its annotations.
-    return [list(field) for field in expanded], {int(day): set(which) for day, which in nth.items()}
+    return [list(field) for field in (*expanded, seconds)], {int(day): set(which) for day, which in nth.items()}

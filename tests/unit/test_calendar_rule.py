@@ -33,6 +33,8 @@ def said(rule: Rule, n: int, after: str) -> list[str]:
         ("0 0 31 * *", ["2026-01-31T00:00:00", "2026-03-31T00:00:00", "2026-05-31T00:00:00"]),
         ("0 0 L * *", ["2026-01-31T00:00:00", "2026-02-28T00:00:00", "2026-03-31T00:00:00"]),
         ("0 0 * * L5", ["2026-01-30T00:00:00", "2026-02-27T00:00:00", "2026-03-27T00:00:00"]),
+        ("0 0 * 12 L5", ["2026-12-25T00:00:00", "2027-12-31T00:00:00", "2028-12-29T00:00:00"]),
+        ("0 0 * * 5-7", ["2026-01-02T00:00:00", "2026-01-03T00:00:00", "2026-01-04T00:00:00"]),
         ("0 0 * * 5#5", ["2026-01-30T00:00:00", "2026-05-29T00:00:00", "2026-07-31T00:00:00"]),
         ("0 0 * * 1#1,1#3", ["2026-01-05T00:00:00", "2026-01-19T00:00:00", "2026-02-02T00:00:00"]),
         ("0 0 ? * 6", ["2026-01-03T00:00:00", "2026-01-10T00:00:00", "2026-01-17T00:00:00"]),
@@ -104,6 +106,8 @@ def test_no_instant_is_too_strange_to_ask_from():
         ("a/b * * * *", "'a/b' is no minute"),
         ("*/0 * * * *", r"'\*/0' is no minute"),
         ("*/90 * * * *", "a step beyond the field's end: give '@every"),
+        ("59/15 * * * *", "a step beyond the field's end"),
+        ("0 0 * DEC/3 *", "a step beyond the field's end"),
         ("5-5 * * * *", "give '5' for one"),
         ("R * * * *", "drawn by lot"),
         ("H(0-5) * * * *", "drawn by lot"),
@@ -190,6 +194,12 @@ def test_the_text_is_short_and_comes_back_as_the_same_rule():
     for rule in RULES:
         assert read_rule(rule_text(rule)) == read_rule(rule_text(rule).encode()) == rule
     assert len({rule_text(rule) for rule in RULES}) == len(RULES)
+
+
+def test_another_spelling_is_the_same_rule():
+    assert cron(" 0 9  * jan Mon-fri\n") == cron("0 9 * JAN MON-FRI")
+    assert cron("@Daily ") == cron("@daily")
+    assert cron("@EVERY 90s") == every("1m30s")
 
 
 def test_a_changed_rule_has_another_text():

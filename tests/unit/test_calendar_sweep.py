@@ -129,7 +129,16 @@ def test_changes_of_other_years(name, first, last):
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_all_zones_2020_to_2030():
-    assert sum(judge(name, 2020, 2030) for name in ZONES) > 3000
+    """Zones whose clocks show the same all the time are judged once."""
+    judged: set[tuple[object, ...]] = set()
+    for name in ZONES:
+        zone = ZoneInfo(name)
+        moments = [datetime(2020, 1, 1, tzinfo=UTC), *changes(zone, 2020, 2030)]
+        alike = tuple((moment, moment.astimezone(zone).utcoffset()) for moment in moments)
+        if alike not in judged:
+            judged.add(alike)
+            judge(name, 2020, 2030)
+    assert len(judged) > 80
 
 
 def progress(rule: Rule, after_ms: int, n: int) -> None:
