@@ -68,7 +68,7 @@ cluster: $(STAMP) ## Run what depends on the servers' arrangement: scripts in cl
 sim: $(STAMP) ## Compare the scripts with the model over long random histories
 	$(PYTEST) tests/simulation --timeout 0 -m "long or not long"
 
-chaos: $(STAMP) ## Kill, stop and restart real processes, the long runs too
+chaos: $(STAMP) ## Strike real processes, servers and connections, the long runs too; prints the table of faults
 	$(PYTEST) tests/chaos --timeout 0 -m "chaos"
 
 up: ## Start Redis and a worker in containers

@@ -22,6 +22,7 @@
 --   running    0|1     1: ask running jobs to stop; 0: refuse them
 --   force      0|1     1: its worker may be replaced to stop it
 --   partial    0|1     1: an answer for each id, whatever the others are
+--   token      string  names the call: sent again it changes nothing and is answered as before; '' for none
 --   ...                  ids
 -- REPLY
 --   {'ok', word, ...}      a job: removed | requested | too_late | missing | running (refused)
@@ -42,7 +43,7 @@ keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
   'cancelled', 'prune', 'events', 'stats', 'empty'
 )
-local arg = args.bind('now', 'running', 'force', 'partial')
+local arg = args.bind('now', 'running', 'force', 'partial', 'token')
 
 local now = clock.now(arg.now)
 local words, jobs, seen = {}, {}, {}
@@ -60,12 +61,13 @@ end
 
 args.groups(arg, 1)
 for i = arg.rest, #ARGV do
-  local job = record.fields(ARGV[i], record.CORE)
-  local word = word_for(job)
+  local job = record.fields(ARGV[i], record.HANDLED)
+  local done = record.answered(job, arg.token)
+  local word = done or word_for(job)
   if arg.partial ~= '1' and word ~= 'removed' and word ~= 'requested' then
     return { 'refused', ARGV[i], word, job and job.state or '' }
   end
-  if job and not seen[job.id] then
+  if job and not done and not seen[job.id] then
     seen[job.id] = true
     jobs[#jobs + 1] = { job, word }
   end
@@ -75,10 +77,12 @@ end
 state.begin()
 for _, each in ipairs(jobs) do
   local job, word = unpack(each)
+  local said = arg.token ~= '' and arg.token .. ' ' .. word or nil
   if word == 'removed' then
-    state.move(job, 'cancelled', now, { 'reason', 'cancelled' })
+    state.move(job, 'cancelled', now, { 'reason', 'cancelled', said and 'said', said })
   elseif word == 'requested' then
-    redis.call('HSET', keys.job(job.id), 'cancel', (arg.force == '1' or job.cancel == 'force') and 'force' or '1')
+    local how = (arg.force == '1' or job.cancel == 'force') and 'force' or '1'
+    redis.call('HSET', keys.job(job.id), 'cancel', how, unpack({ said and 'said', said }))
     event.note('cancelling', job.id)
   end
 end

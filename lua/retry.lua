@@ -20,6 +20,7 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   partial    0|1     1: an answer for each id, whatever the others are
+--   token      string  names the call: sent again it changes nothing and is answered as before; '' for none
 --   ...                  ids
 -- REPLY
 --   {'ok', word, ...}      a job: available (now) | waiting (it was already) | missing | the state that forbids it
@@ -40,17 +41,18 @@ keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
   'cancelled', 'prune', 'events', 'stats', 'empty'
 )
-local arg = args.bind('now', 'partial')
+local arg = args.bind('now', 'partial', 'token')
 
 local now = clock.now(arg.now)
 local words, jobs, seen = {}, {}, {}
 
 args.groups(arg, 1)
 for i = arg.rest, #ARGV do
-  local job = record.fields(ARGV[i], record.CORE)
-  local may = job and (state.ends(job.state) or job.state == 'retryable')
-  local word = may and 'available' or job and job.state or 'missing'
-  if arg.partial ~= '1' and not may then
+  local job = record.fields(ARGV[i], record.HANDLED)
+  local done = record.answered(job, arg.token)
+  local may = not done and job and (state.ends(job.state) or job.state == 'retryable')
+  local word = done or may and 'available' or job and job.state or 'missing'
+  if arg.partial ~= '1' and not may and not done then
     return { 'refused', ARGV[i], word }
   end
   if may and not seen[job.id] then
@@ -58,7 +60,7 @@ for i = arg.rest, #ARGV do
     jobs[#jobs + 1] = job
   end
   -- One that is available already was not made so by this call.
-  words[#words + 1] = (not may and word == 'available') and 'waiting' or word
+  words[#words + 1] = (not may and not done and word == 'available') and 'waiting' or word
 end
 
 -- What the earlier life left behind.
@@ -80,7 +82,8 @@ for _, job in ipairs(jobs) do
     job.expires_at = nil
   end
   redis.call('HDEL', keys.job(job.id), unpack(stale))
-  state.move(job, 'available', now, { 'attempt', '0', 'started_at', '' })
+  local said = arg.token ~= '' and arg.token .. ' available' or nil
+  state.move(job, 'available', now, { 'attempt', '0', 'started_at', '', said and 'said', said })
 end
 state.flush(now)
 return { 'ok', unpack(words) }

@@ -129,6 +129,10 @@ class Fleet:
         """Start a node and wait until all its workers claim."""
         return self.begin(*flags, **environment).until_ready()
 
+    def living(self) -> list[Node]:
+        """The nodes that run and weren't told to end."""
+        return [node for node in self.nodes if node.process.poll() is None and not node.told]
+
     def pids(self) -> list[int]:
         """Every living worker, and every living node."""
         living = [node for node in self.nodes if node.process.poll() is None]

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _STEP_S = 0.01  # short beside any deadline, long enough to leave the processor to what is waited for
 
 
-def wait_until(predicate: Callable[[], T], timeout: float = 30.0, *, what: str = "") -> T:
+def wait_until(predicate: Callable[[], T], timeout: float = 30.0, *, step_s: float = _STEP_S, what: str = "") -> T:
     """Call `predicate` until it returns something true, and return that; AssertionError after `timeout` seconds."""
     until = time.monotonic() + timeout
     while True:
@@ -26,7 +26,7 @@ def wait_until(predicate: Callable[[], T], timeout: float = 30.0, *, what: str =
             return seen
         if time.monotonic() > until:
             raise AssertionError(_never(predicate, what, timeout, seen))
-        time.sleep(_STEP_S)
+        time.sleep(step_s)
 
 
 async def await_until(predicate: Callable[[], T | Awaitable[T]], timeout: float = 30.0, *, what: str = "") -> T:

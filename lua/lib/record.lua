@@ -12,6 +12,9 @@ record.CORE = {
   'unknown_since',
 }
 
+-- What `retry` and `cancel` need: also by what the same call, sent again, is known.
+record.HANDLED = { 'said', unpack(record.CORE) }
+
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.
 record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited' }
 
@@ -168,4 +171,13 @@ end
 -- user data never passes through cjson, which changes it.
 function record.error(kind, message, now, worker)
   return cjson.encode({ type = kind, message = message, at = now, worker = worker })
+end
+
+-- The word that this very call was answered with before, whatever became of the job since; nil if it is new.
+function record.answered(job, token)
+  local said = token ~= '' and job and job.said or ''
+  if string.sub(said, 1, #token + 1) == token .. ' ' then
+    return string.sub(said, #token + 2)
+  end
+  return nil
 end

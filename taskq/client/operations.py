@@ -6,6 +6,7 @@ a list of ids is split accordingly, and answered in its own order.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -51,6 +52,11 @@ def keys_of(namespace: str, id: str) -> QueueKeys:
         return keys.queue(namespace, checked_name(keys.queue_of(id), name="queue"))
     except ValueError:
         raise JobNotFound(f"there is no job {id!r}: a full id is <queue>:<id>") from None
+
+
+def _token() -> str:
+    """Names one call: what a lost answer makes us send again is known by it, and done once."""
+    return os.urandom(8).hex()
 
 
 def _spread(
@@ -141,7 +147,8 @@ def cancel(namespace: str, id: str, *, running: bool, force: bool) -> Command[st
             )
         return words[0]
 
-    command = commands.cancel(keys_of(namespace, id), [id], running=running, force=force, partial=True)
+    q, token = keys_of(namespace, id), _token()
+    command = commands.cancel(q, [id], running=running, force=force, partial=True, token=token)
     return command.then(read)
 
 
@@ -156,20 +163,20 @@ def cancel_many(
     """All or nothing for each queue and each 250 ids, or a word for each id."""
 
     def build(q: QueueKeys, some: list[str]) -> Command[list[str]]:
-        return commands.cancel(q, some, running=running, force=force, partial=partial)
+        return commands.cancel(q, some, running=running, force=force, partial=partial, token=_token())
 
     return _spread(namespace, ids, build, missing=MISSING, partial=partial)
 
 
 def retry(namespace: str, id: str) -> Command[str]:
     """`available`; JobNotFound, InvalidTransition."""
-    return commands.retry(keys_of(namespace, id), [id]).then(lambda words: words[0])
+    return commands.retry(keys_of(namespace, id), [id], token=_token()).then(lambda words: words[0])
 
 
 def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operation[list[str]]:
     """All or nothing for each queue and each 250 ids, or a word for each id."""
 
     def build(q: QueueKeys, some: list[str]) -> Command[list[str]]:
-        return commands.retry(q, some, partial=partial)
+        return commands.retry(q, some, partial=partial, token=_token())
 
     return _spread(namespace, ids, build, missing=MISSING, partial=partial)

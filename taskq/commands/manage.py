@@ -44,6 +44,7 @@ def cancel(
     running: bool = True,
     force: bool = False,
     partial: bool = False,
+    token: str = "",
     now: int | None = None,
 ) -> Command[list[str]]:
     """Cancels jobs, all or none: `removed` for a waiting one, `requested` for a running one, whose worker is asked.
@@ -54,17 +55,20 @@ def cancel(
         running: whether running jobs may be asked to stop; False refuses them.
         force: its worker may be replaced to stop a job that can't be interrupted.
         partial: an answer for each id instead of all or none: also `too_late`, `missing`, `running` (refused).
+        token: names the call, so that it may be repeated: sent again it changes nothing and is answered as before.
         now: the time in ms; None for the server's clock.
 
     Raises (when read, without `partial`):
         JobNotFound: an id is unknown.
         InvalidTransition: a job has ended, or is running and may not be asked.
     """
-    flags = {"now": now, "running": int(running), "force": int(force), "partial": int(partial)}
+    flags = {"now": now, "running": int(running), "force": int(force), "partial": int(partial), "token": token}
     return build("cancel", q, _words("cancel"), flags, ids)
 
 
-def retry(q: QueueKeys, ids: Sequence[str], *, partial: bool = False, now: int | None = None) -> Command[list[str]]:
+def retry(
+    q: QueueKeys, ids: Sequence[str], *, partial: bool = False, token: str = "", now: int | None = None
+) -> Command[list[str]]:
     """Runs jobs again as if new: attempt 0, errors and result cleared. All or none; `available` for each.
 
     Args:
@@ -72,13 +76,14 @@ def retry(q: QueueKeys, ids: Sequence[str], *, partial: bool = False, now: int |
         ids: full ids of completed, failed, cancelled or retryable jobs, 250 at most.
         partial: an answer for each id instead: also `waiting` (it is available already), `missing`, or the state
             that forbids it.
+        token: names the call, so that it may be repeated: sent again it changes nothing and is answered as before.
         now: the time in ms; None for the server's clock.
 
     Raises (when read, without `partial`):
         JobNotFound: an id is unknown.
         InvalidTransition: a job waits or runs already.
     """
-    return build("retry", q, _words("retry"), {"now": now, "partial": int(partial)}, ids)
+    return build("retry", q, _words("retry"), {"now": now, "partial": int(partial), "token": token}, ids)
 
 
 def pause(q: QueueKeys, *, now: int | None = None) -> Command[bool]:

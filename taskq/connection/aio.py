@@ -248,16 +248,19 @@ class AsyncServer:
         for index in open_:
             route = await self._route(commands[index].keys[0], patience)
             by_place.setdefault(route.place, []).append(index)
-        pipelines = [self._pipeline(place, commands, asked, replies, patience) for place, asked in by_place.items()]
-        if len(pipelines) == 1:
-            answers: list[list[int] | BaseException] = [await pipelines[0]]
-        else:
-            answers = await asyncio.gather(*pipelines, return_exceptions=True)
-        answered = {index for answer in answers if not isinstance(answer, BaseException) for index in answer}
-        open_[:] = [index for index in open_ if index not in answered]
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
+        answered: set[int] = set()
+        pipelines = [
+            self._pipeline(place, commands, asked, replies, patience, answered) for place, asked in by_place.items()
+        ]
+        try:
+            if len(pipelines) == 1:
+                await pipelines[0]
+                return
+            failed = [each for each in await asyncio.gather(*pipelines, return_exceptions=True) if each is not None]
+        finally:
+            open_[:] = [index for index in open_ if index not in answered]
+        for error in failed:
+            raise error
 
     async def _pipeline(
         self,
@@ -266,13 +269,14 @@ class AsyncServer:
         asked: list[int],
         replies: list[Any],
         patience: Patience,
-    ) -> list[int]:
-        """Sends the asked ones to one node; gives those that were answered."""
+        answered: set[int],
+    ) -> None:
+        """Sends the asked ones to one node. What was answered joins `answered`, also if the connection breaks then."""
         import redis.exceptions as redis_errors
 
-        wanted, answered = None, []
+        wanted, heard = None, answered
         if self.settings.wait_replicas and any(commands[index].durable for index in asked):
-            wanted = Wanted(self.settings.wait_replicas, patience)
+            wanted, heard = Wanted(self.settings.wait_replicas, patience), set()
         async with self._line(place, patience) as connection:
             words: list[Any] = [
                 ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
@@ -282,14 +286,14 @@ class AsyncServer:
             for index in asked:
                 try:
                     replies[index] = await connection.read_response()
-                    answered.append(index)
+                    heard.add(index)
                 except redis_errors.ResponseError:
                     pass  # asked again by itself, which follows what the error says
-            if wanted is not None and answered:
+            if wanted is not None and heard:
                 await self._until_replicated(connection, wanted)
-        if wanted is not None and wanted.missing and answered:
-            raise missing([commands[index] for index in answered], wanted)
-        return answered
+        if wanted is not None and wanted.missing and heard:
+            raise missing([commands[index] for index in sorted(heard)], wanted)
+        answered |= heard
 
     @asynccontextmanager
     async def _line(self, place: Place | None, patience: Patience) -> AsyncIterator[Connection]:

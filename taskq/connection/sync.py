@@ -171,13 +171,13 @@ class Server:
         for index in open_:
             by_place.setdefault(self._where.route(commands[index].keys[0], patience).place, []).append(index)
         failure: BaseException | None = None
+        answered: set[int] = set()
         for place, asked in by_place.items():
             try:
-                answered = self._pipeline(place, commands, asked, replies, patience)
+                self._pipeline(place, commands, asked, replies, patience, answered)
             except failures() as error:
                 failure = error
-            else:
-                open_[:] = [index for index in open_ if index not in answered]
+        open_[:] = [index for index in open_ if index not in answered]
         if failure is not None:
             raise failure
 
@@ -188,13 +188,14 @@ class Server:
         asked: list[int],
         replies: list[Any],
         patience: Patience,
-    ) -> set[int]:
-        """Sends the asked ones to one node; gives those that were answered."""
+        answered: set[int],
+    ) -> None:
+        """Sends the asked ones to one node. What was answered joins `answered`, also if the connection breaks then."""
         import redis.exceptions as redis_errors
 
-        wanted, answered = None, []
+        wanted, heard = None, answered
         if self.settings.wait_replicas and any(commands[index].durable for index in asked):
-            wanted = Wanted(self.settings.wait_replicas, patience)
+            wanted, heard = Wanted(self.settings.wait_replicas, patience), set()
         connection = self._take(place)
         try:
             self._ready(connection, patience)
@@ -207,18 +208,18 @@ class Server:
                 within(connection, min(self._dial.timeout_s, patience.left_s()))
                 try:
                     replies[index] = connection.read_response()
-                    answered.append(index)
+                    heard.add(index)
                 except redis_errors.ResponseError:
                     pass  # asked again by itself, which follows what the error says
-            if wanted is not None and answered:
+            if wanted is not None and heard:
                 self._until_replicated(connection, wanted)
         except BaseException as error:
             self._put_back(connection, place, error)
             raise
         self._put_back(connection, place)
         if wanted is not None and wanted.missing:
-            raise missing([commands[index] for index in answered], wanted)
-        return set(answered)
+            raise missing([commands[index] for index in sorted(heard)], wanted)
+        answered |= heard
 
     def _take(self, place: Place | None) -> redis.Connection:
         if self._pid != os.getpid():  # after a fork the sockets are the parent's: forget them, don't close them

@@ -1,13 +1,14 @@
 """What chaos needs: a ledger on a server of its own, the app `shop` on both sides, nodes to strike, and CONSERVE.
 
 Every test here ends with the check that each accepted job is in exactly one state and in the structure of that state.
+One that is marked with the fault it strikes is judged (trial.py), and the run ends with a table of all faults.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -18,9 +19,12 @@ import redis
 from taskq import connection
 from taskq.commands import Command, NewJob
 from taskq.embedded import Embedded
+from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
 from tests.chaos.conserve import complaints
+from tests.chaos.proxy import Proxy
+from tests.chaos.trial import Row, Trial, table
 from tests.fleet import Fleet
 from tests.ledger import VARIABLE, Ledger
 from tests.waiting import wait_until
@@ -28,6 +32,30 @@ from tests.waiting import wait_until
 T = TypeVar("T")
 
 FOLDER = Path(__file__).parent
+ROWS = pytest.StashKey[list[Row]]()
+PASSED = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[ROWS] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A fault is judged only if its test held: whoever fails has said enough."""
+    report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    rows = terminalreporter.config.stash[ROWS]
+    if rows:
+        terminalreporter.section("faults")
+        terminalreporter.write_line(table(rows))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,6 +74,22 @@ def _ledger() -> Iterator[Ledger]:
 
 
 @pytest.fixture
+def own(server_binary: str | None, tmp_path: Path) -> Iterator[Embedded]:
+    """A server of this test's own, that keeps an append-only file, and sleeps when it is told to."""
+    for config in ({"enable-debug-command": "local"}, {}):  # before 7.0 nobody had to allow it
+        server = Embedded(port=0, dir=tmp_path / "data", appendonly=True, binary=server_binary, config=config)
+        try:
+            server.start()
+        except Unavailable:
+            if not config:
+                raise
+        else:
+            break
+    yield server
+    server.stop()
+
+
+@pytest.fixture
 def ledger(_ledger: Ledger) -> Ledger:
     """The ledger, empty."""
     _ledger.clear()
@@ -53,9 +97,23 @@ def ledger(_ledger: Ledger) -> Ledger:
 
 
 @pytest.fixture
-def shop(server_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def proxy(server_url: str) -> Iterator[Proxy]:
+    """Stands before the server, for those who are given its URL."""
+    proxy = Proxy(int(server_url.rpartition(":")[2].partition("/")[0]))
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def url(server_url: str) -> str:
+    """What nodes and producers take for their server. A test that means them all overrides it by the proxy's."""
+    return server_url
+
+
+@pytest.fixture
+def shop(url: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The app's module, as its producers import it, bound to this test's server and namespace."""
-    monkeypatch.setenv("TASKQ_URL", server_url)
+    monkeypatch.setenv("TASKQ_URL", url)
     monkeypatch.setenv("TASKQ_NAMESPACE", namespace)
     module = _load("shop", FOLDER / "shop.py", monkeypatch)
     yield module
@@ -134,7 +192,7 @@ class Look:
 
     def conserve(self) -> None:
         """CONSERVE: nothing accepted is lost, and every job is in exactly one structure, now."""
-        found = complaints(self._raw, self.q, self.accepted)
+        found = complaints(self._raw, self.q, set(self.accepted))  # as they are now: others go on enqueueing
         assert not found, "\n".join(found)
 
     def now_ms(self) -> int:
@@ -150,9 +208,9 @@ def look(shop: Any, raw: redis.Redis, q: QueueKeys, ledger: Ledger, accepted: se
 
 
 @pytest.fixture
-def fleet(server_url: str, namespace: str, tmp_path: Path, look: Look) -> Iterator[Fleet]:
+def fleet(url: str, namespace: str, tmp_path: Path, look: Look) -> Iterator[Fleet]:
     """`fleet.start("-w", "2")` starts a node of `shop`; all end with the test, and then CONSERVE is checked."""
-    environment = {"TASKQ_URL": server_url, "TASKQ_NAMESPACE": namespace, VARIABLE: look.ledger.url}
+    environment = {"TASKQ_URL": url, "TASKQ_NAMESPACE": namespace, VARIABLE: look.ledger.url}
     fleet = Fleet("shop", folder=FOLDER, environment=environment, logs=tmp_path)
     yield fleet
     try:
@@ -161,3 +219,19 @@ def fleet(server_url: str, namespace: str, tmp_path: Path, look: Look) -> Iterat
         fleet.close()
     look.conserve()
     assert [fault for node in fleet.nodes for fault in node.faults()] == [], fleet.text()
+
+
+@pytest.fixture(autouse=True)
+def _on_trial(request: pytest.FixtureRequest) -> None:
+    """Whoever is marked with a fault is judged."""
+    if request.node.get_closest_marker("fault"):
+        request.getfixturevalue("trial")
+
+
+@pytest.fixture
+def trial(request: pytest.FixtureRequest, shop: Any, raw: redis.Redis, look: Look, fleet: Fleet) -> Iterator[Trial]:
+    """The fault that this test strikes."""
+    trial = Trial(request.node.get_closest_marker("fault").args[0], shop, raw, look, fleet)
+    yield trial
+    if request.node.stash.get(PASSED, False):
+        request.config.stash[ROWS].append(trial.verdict())

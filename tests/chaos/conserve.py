@@ -50,7 +50,10 @@ class Snapshot:
         jobs: record by id. `state`: state by id.
         zsets, streams, hashes: the other keys, by their name behind the prefix. A stream is id → entry.
         ttls: ms to live by name; -1 for ever.
+        taken: how many were taken in this process.
     """
+
+    taken = 0
 
     def __init__(self, client: redis.Redis, q: QueueKeys) -> None:
         self.jobs: dict[str, dict[str, str]] = {}
@@ -58,6 +61,7 @@ class Snapshot:
         self.streams: dict[str, list[tuple[str, str]]] = {}
         self.hashes: dict[str, dict[str, str]] = {}
         self.ttls: dict[str, int] = {}
+        Snapshot.taken += 1
         for raw_name, kind, ttl, raw_value in client.eval(_SNAPSHOT, 0, q.prefix):
             name = _text(raw_name)
             value = list(zip(map(_text, raw_value[::2]), map(_text, raw_value[1::2]), strict=True))

@@ -11,10 +11,11 @@ import os
 import signal
 import time
 
-from taskq import Backoff, TaskQ
+from taskq import Backoff, Retention, Snooze, TaskQ, current
 from tests.ledger import note, noted
 
-app = TaskQ()
+# The tests count what was done at the end of runs that are longer than what is kept by default.
+app = TaskQ(retention=Retention(max_completed=1_000_000))
 
 SOON = Backoff.fixed(0.05)
 
@@ -117,3 +118,38 @@ async def stubborn() -> None:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             continue
+
+
+@app.task(max_attempts=3, backoff=SOON)
+async def brittle() -> None:
+    """Fails at first."""
+    if current().attempt == 1:
+        note("failed")
+        raise RuntimeError("as it should")
+    with noted():
+        await asyncio.sleep(0)
+
+
+@app.task
+async def patient(ready_at: float) -> None:
+    """Puts itself off until that time on this host's clock."""
+    if time.monotonic() < ready_at:
+        note("snoozed")
+        raise Snooze(0.1)
+    with noted():
+        await asyncio.sleep(0)
+
+
+@app.task
+async def hold(seconds: float, ballast: bytes) -> None:
+    """Takes room."""
+    with noted():
+        await asyncio.sleep(seconds)
+
+
+@app.task
+async def ask(times: int) -> None:
+    """Calls the server from inside a job, as many others do beside it."""
+    with noted():
+        for _ in range(times):
+            await app.aping()

@@ -1,10 +1,12 @@
 """Connections are cut and the script cache is emptied, under load: everything goes on by itself."""
 
+import random
 import threading
 import time
 
 import pytest
 
+from tests.chaos.effort import measured
 from tests.waiting import wait_until
 
 CUTS = ("normal", "pubsub")
@@ -66,7 +68,39 @@ def test_a_busy_fleet_and_its_callers_survive_cuts(fleet, shop, ledger, look, cu
     assert fleet.pids() == before
 
 
-def test_the_script_cache_is_emptied_under_load(fleet, shop, ledger, raw, look):
+@pytest.mark.timeout(120)
+@pytest.mark.fault("CLIENT KILL of everybody every second")
+def test_everybody_is_cut_every_second(fleet, shop, ledger, cut, trial):
+    """Nodes, workers, producers, those who wait for a result: for 10 s."""
+    fleet.start("-w", "2")
+    fleet.start("-w", "1", TASKQ_LEASE="4s")
+    before = fleet.pids()
+    answers, jobs, until = [], [], time.monotonic() + 10
+
+    def wait():
+        while time.monotonic() < until:
+            answers.append(shop.nap.enqueue(0.05).join(timeout=20))
+
+    callers = [threading.Thread(target=wait) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    while time.monotonic() < until:
+        calls = [task.call(random.uniform(0, 2)) for task in (shop.nap, shop.work) for _ in range(15)]
+        jobs += shop.app.enqueue_many([*calls, shop.brittle.call()])
+        cut()
+        trial.look.conserve()
+        time.sleep(1)
+    trial.over()
+    trial.look.until(jobs, "completed", 30)
+    for caller in callers:
+        caller.join(30)
+    assert set(answers) == {"completed"}
+    assert not ledger.more_than_once()
+    assert fleet.pids() == before
+
+
+@pytest.mark.fault("The script cache is emptied all the time")
+def test_the_script_cache_is_emptied_under_load(fleet, shop, ledger, raw, trial):
     """CONN-06: no call fails for it, neither ours nor the workers'."""
     fleet.start("-w", "2")
     over = threading.Event()
@@ -80,25 +114,48 @@ def test_the_script_cache_is_emptied_under_load(fleet, shop, ledger, raw, look):
     flusher.start()
     jobs = []
     for _ in range(10):
-        jobs += [shop.quick.enqueue() for _ in range(25)]
-        jobs += shop.app.enqueue_many([shop.quick.using(delay=0.3).call() for _ in range(25)])
-    look.until(jobs, "completed", 20)
+        jobs += [shop.nap.enqueue(0) for _ in range(25)]
+        jobs += shop.app.enqueue_many([shop.nap.using(delay=0.3).call(0) for _ in range(25)])
+    trial.look.until(jobs, "completed", 20)
     over.set()
     flusher.join()
     assert not ledger.more_than_once()
     assert len(ledger.starts()) == len(jobs)
+    trial.over()
     for word in ("refused", "NOSCRIPT", "error"):
         assert word not in fleet.text(), fleet.text()
 
 
-def test_an_emptied_server_is_as_good_as_a_new_one(fleet, shop, look, raw):
-    """FLUSHALL takes what was accepted; what comes after it runs, and nobody trips over what was in hand."""
+@pytest.mark.timeout(120)
+@pytest.mark.fault("FLUSHALL under load")
+def test_an_emptied_server_is_as_good_as_a_new_one(fleet, shop, raw, trial):
+    """CONN-09: it takes what was accepted; what comes after it runs, and nobody trips over what was in hand."""
+    look = trial.look
     fleet.start("-w", "2")
     before = fleet.pids()
+    over, turn, fresh = threading.Event(), threading.Lock(), []
+
+    def produce():
+        while not over.wait(0.02):
+            with turn:
+                fresh.append(shop.nap.using(delay=random.choice([None, 0.5])).enqueue(0.1))
+
     lost = shop.app.enqueue_many([shop.nap.call(0.5) for _ in range(250)])
+    producer = threading.Thread(target=produce)
+    producer.start()
     look.until(lost[:10], "running")
-    look.accepted.clear()
-    raw.flushall()
-    fresh = [shop.nap.enqueue(0.1), shop.work.enqueue(0.1), shop.nap.using(delay=0.3).enqueue(0)]
-    look.until(fresh, "completed", 15)
+    with turn:
+        raw.flushall()
+        look.accepted.clear()
+        fresh.clear()
+    trial.over()
+    time.sleep(1)
+    over.set()
+    producer.join()
+    look.until([*fresh, shop.work.enqueue(0.1)], "completed", 15)
+    with measured(fleet, raw) as effort:
+        time.sleep(4)
+    assert effort.processor < 0.5, "a loop spins"
+    assert effort.calls < 30, "a loop spins"
+    assert effort.lines < 3, fleet.text()
     assert fleet.pids() == before

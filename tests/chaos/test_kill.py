@@ -13,7 +13,8 @@ from tests.waiting import wait_until
 log = logging.getLogger(__name__)
 
 
-def test_a_killed_workers_jobs_run_on_the_nodes_other_worker_at_once(fleet, shop, ledger, look):
+@pytest.mark.fault("SIGKILL of a worker")
+def test_a_killed_workers_jobs_run_on_the_nodes_other_worker_at_once(fleet, shop, ledger, look, trial):
     """Promised: available again in under 1 s (the rest is for a busy machine), with no restart of anything."""
     node = fleet.start("-w", "2")
     jobs = shop.app.enqueue_many([shop.nap.call(2.5) for _ in range(20)])
@@ -22,10 +23,11 @@ def test_a_killed_workers_jobs_run_on_the_nodes_other_worker_at_once(fleet, shop
     victim = ledger.starts(jobs[0].id)[0].pid
     hit = [job for job in jobs if ledger.starts(job.id)[0].pid == victim]
     killed_ms = look.now_ms()
+    trial.struck.add(victim)
     os.kill(victim, signal.SIGKILL)
     look.until(jobs, "completed", 15)
     late_ms = [look.record(job).epoch - killed_ms for job in hit]
-    log.info("claimed again after %s ms", sorted(late_ms))
+    trial.recovered(max(late_ms) / 1000)
     assert max(late_ms) < 1500
     for job in hit:
         again = look.record(job)
@@ -58,7 +60,8 @@ def test_the_holder_is_killed_again_and_again(fleet, shop, ledger, look):
     assert len(look.record(job).errors) == 5
 
 
-def test_a_killed_nodes_jobs_run_on_another_node(fleet, shop, ledger, look):
+@pytest.mark.fault("SIGKILL of a node")
+def test_a_killed_nodes_jobs_run_on_another_node(fleet, shop, ledger, look, trial):
     """Promised: running within 10 s, with the default lease of 8 s (the rest is for a busy machine)."""
     first, second = fleet.start("-c", "10"), fleet.start("-c", "10")
     jobs = shop.app.enqueue_many([shop.nap.call(3) for _ in range(15)])
@@ -67,16 +70,18 @@ def test_a_killed_nodes_jobs_run_on_another_node(fleet, shop, ledger, look):
     hit = [job for job in jobs if ledger.starts(job.id)[0].pid in workers]
     assert len(hit) >= 5
     killed_ms = look.now_ms()
+    trial.struck.update(workers)
     first.kill()
     look.until(jobs, "completed", 30)
     late_ms = [look.record(job).epoch - killed_ms for job in hit]
-    log.info("claimed again after %s ms", sorted(late_ms))
+    trial.recovered(max(late_ms) / 1000)
     assert 0 < min(late_ms) <= max(late_ms) < 11_500
     assert [look.record(job).attempt for job in jobs] == [2 if job in hit else 1 for job in jobs]
     assert "lease expired" in second.text()
 
 
-def test_every_worker_killed_and_new_ones_started(fleet, shop, ledger, look):
+@pytest.mark.fault("SIGKILL of everything")
+def test_every_worker_killed_and_new_ones_started(fleet, shop, ledger, look, trial):
     """LOST-01."""
     nodes = [fleet.begin("-c", "20", TASKQ_LEASE="4s") for _ in range(3)]
     for node in nodes:
@@ -84,13 +89,15 @@ def test_every_worker_killed_and_new_ones_started(fleet, shop, ledger, look):
     jobs = shop.app.enqueue_many([shop.nap.call(0.5) for _ in range(100)])
     wait_until(lambda: len(ledger.starts()) > 50)
     for node in nodes:
+        trial.struck.update(node.workers())
         node.kill()
     cut = {each.job for each in ledger.starts()} - {each.job for each in ledger.ends()}
     assert cut
     for node in [fleet.begin("-c", "20", TASKQ_LEASE="4s") for _ in range(3)]:
         node.until_ready()
+    trial.over()
     look.until(jobs, "completed", 30)
-    assert {each.job for each in ledger.ends()} == {job.id for job in jobs}
+    assert {each.job for each in ledger.ends()} >= {job.id for job in jobs}
     assert {job.id for job in jobs if look.record(job).attempt == 2} >= cut
 
 

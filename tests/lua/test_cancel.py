@@ -201,6 +201,34 @@ def test_retry_all_or_none(room):
     assert words == ["available", "running", "missing"]
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_retry_sent_again_is_answered_as_before(room, partial):
+    """Its answer got lost; meanwhile the job may wait, run, or have ended again: it isn't run once more."""
+    id = seed(room, "failed")
+    for _ in range(3):
+        assert room.do(commands.retry, [id], token="t1", partial=partial) == ["available"]
+        room.look()
+        assert room.do(commands.retry, [id], token="t1", partial=partial) == ["available"]
+        assert room.changed() == {}
+        if room.job()["state"] == "available":
+            (job,) = room.claim()
+        else:
+            room.do(commands.complete, worker=room.job()["worker"], done=[commands.Done(id, job.epoch, b"")])
+    assert room.do(commands.retry, [id], token="t") == ["available"]
+    with pytest.raises(InvalidTransition):
+        room.do(commands.retry, [id], token="t1")
+
+
+@pytest.mark.parametrize("state, word", [("available", "removed"), ("running", "requested")])
+def test_a_cancel_sent_again_is_answered_as_before(room, state, word):
+    id = seed(room, state)
+    assert room.do(commands.cancel, [id], token="t1") == [word]
+    room.look()
+    assert room.do(commands.cancel, [id], token="t1") == [word]
+    assert room.changed() == {}
+    assert room.do(commands.cancel, [id], token="t2", partial=True) == ["too_late" if word == "removed" else word]
+
+
 def test_those_who_wait_for_it_hear_of_the_new_end_too(room):
     id = seed(room, "running")
     room.run(commands.wait(room.q, id))

@@ -1,0 +1,44 @@
+"""Nodes whose clocks are hours apart: the server's is the only one that counts."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.chaos.conftest import FOLDER
+from tests.fleet import ROOT
+from tests.waiting import wait_until
+
+HOUR_S = 3600
+
+
+def clock(hours):
+    """The environment of a node that lives so many hours away, with its workers."""
+    path = os.pathsep.join([str(FOLDER / "wrongclock"), str(ROOT)])
+    return {"TASKQ_TEST_CLOCK_S": str(hours * HOUR_S), "PYTHONPATH": path, "TASKQ_LEASE": "4s"}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.fault("Clocks hours apart")
+def test_clocks_that_are_hours_apart(fleet, shop, ledger, trial):
+    """What runs keeps its lease, what is due is due, a dead node's jobs are taken over in time: nothing is early."""
+    look = trial.look
+    early, late = fleet.start("-w", "2", "-c", "20", **clock(-5)), fleet.start("-w", "2", "-c", "20", **clock(7))
+    says = [datetime.fromisoformat(re.search(r"^\S+", each.text())[0]) for each in fleet.nodes]
+    apart = [(each.replace(tzinfo=each.tzinfo or UTC) - datetime.now(UTC)).total_seconds() / HOUR_S for each in says]
+    assert [round(each) for each in apart] == [-5, 7], "the clocks aren't wrong"
+    at = datetime.now(UTC) + timedelta(seconds=3)
+    jobs = shop.app.enqueue_many([shop.nap.call(6) for _ in range(60)])
+    jobs += shop.app.enqueue_many([shop.brittle.call() for _ in range(20)])
+    due = shop.app.enqueue_many([shop.nap.using(at=at).call(0.1) for _ in range(30)])
+    soon = shop.app.enqueue_many([shop.nap.using(expires="30s").call(0.1) for _ in range(10)])
+    wait_until(lambda: {each.pid for each in ledger.starts()} >= {*early.workers(), *late.workers()})
+    trial.struck.update(late.workers())
+    late.kill()
+    trial.over()
+    look.until([*jobs, *due, *soon], "completed", 40)
+    assert min(each.epoch for job in due for each in ledger.starts(job.id)) >= at.timestamp() * 1000
+    assert all(look.record(job).attempt <= 2 for job in jobs)
