@@ -250,7 +250,8 @@ class AsyncServer:
             by_place.setdefault(route.place, []).append(index)
         answered: set[int] = set()
         pipelines = [
-            self._pipeline(place, commands, asked, replies, patience, answered) for place, asked in by_place.items()
+            self._pipeline(place, commands, asked, replies, patience, answered=answered)
+            for place, asked in by_place.items()
         ]
         try:
             if len(pipelines) == 1:
@@ -269,6 +270,7 @@ class AsyncServer:
         asked: list[int],
         replies: list[Any],
         patience: Patience,
+        *,
         answered: set[int],
     ) -> None:
         """Sends the asked ones to one node. What was answered joins `answered`, also if the connection breaks then."""

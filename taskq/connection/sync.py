@@ -174,7 +174,7 @@ class Server:
         answered: set[int] = set()
         for place, asked in by_place.items():
             try:
-                self._pipeline(place, commands, asked, replies, patience, answered)
+                self._pipeline(place, commands, asked, replies, patience, answered=answered)
             except failures() as error:
                 failure = error
         open_[:] = [index for index in open_ if index not in answered]
@@ -188,6 +188,7 @@ class Server:
         asked: list[int],
         replies: list[Any],
         patience: Patience,
+        *,
         answered: set[int],
     ) -> None:
         """Sends the asked ones to one node. What was answered joins `answered`, also if the connection breaks then."""

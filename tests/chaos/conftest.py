@@ -77,7 +77,9 @@ def _ledger() -> Iterator[Ledger]:
 def own(server_binary: str | None, tmp_path: Path) -> Iterator[Embedded]:
     """A server of this test's own, that keeps an append-only file, and sleeps when it is told to."""
     for config in ({"enable-debug-command": "local"}, {}):  # before 7.0 nobody had to allow it
-        server = Embedded(port=0, dir=tmp_path / "data", appendonly=True, binary=server_binary, config=config)
+        server = Embedded(
+            port=0, dir=tmp_path / "data", appendonly=True, binary=server_binary, config=config, timeout_s=60
+        )
         try:
             server.start()
         except Unavailable:
@@ -208,8 +210,8 @@ def look(shop: Any, raw: redis.Redis, q: QueueKeys, ledger: Ledger, accepted: se
 
 
 @pytest.fixture
-def fleet(url: str, namespace: str, tmp_path: Path, look: Look) -> Iterator[Fleet]:
-    """`fleet.start("-w", "2")` starts a node of `shop`; all end with the test, and then CONSERVE is checked."""
+def fleet(url: str, proxy: Proxy, namespace: str, tmp_path: Path, look: Look) -> Iterator[Fleet]:
+    """The proxy outlives the nodes that may be behind it. `fleet.start("-w", "2")` starts a node of `shop`; all end with the test, and then CONSERVE is checked."""
     environment = {"TASKQ_URL": url, "TASKQ_NAMESPACE": namespace, VARIABLE: look.ledger.url}
     fleet = Fleet("shop", folder=FOLDER, environment=environment, logs=tmp_path)
     yield fleet

@@ -2,8 +2,8 @@
 
 `mode` holds for all its connections, also for those that are open: "pass"; "deaf", which delivers requests and drops
 their replies, so that nobody knows what was done; "hole", which swallows everything and closes nothing; "snap", which
-closes a connection instead of passing on a reply. `fate` decides over each single reply, by the script (or command) that
-it answers. `delay_s`: how much later a reply arrives.
+closes a connection instead of passing on a reply. `fate` decides over each single reply, by what it answers: a script,
+or another command. `delay_s`: how much later a reply arrives.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Trial:
 
     def verdict(self) -> Row:
         """Wait for the end of what runs; then count, and insist that nothing was lost or done by the wrong hand."""
-        wait_until(self._all_ended, 30, what="the end of all jobs")
+        wait_until(self._all_ended, 60, what="the end of all jobs")
         seen = Snapshot(self._raw, self.look.q)
         runs: dict[str, list[Entry]] = defaultdict(list)
         for each in self._ledger.starts():
