@@ -211,7 +211,10 @@ def look(shop: Any, raw: redis.Redis, q: QueueKeys, ledger: Ledger, accepted: se
 
 @pytest.fixture
 def fleet(url: str, proxy: Proxy, namespace: str, tmp_path: Path, look: Look) -> Iterator[Fleet]:
-    """The proxy outlives the nodes that may be behind it. `fleet.start("-w", "2")` starts a node of `shop`; all end with the test, and then CONSERVE is checked."""
+    """`fleet.start("-w", "2")` starts a node of `shop`; all end with the test, and then CONSERVE is checked.
+
+    The proxy is asked for so that it outlives the nodes that may be behind it.
+    """
     environment = {"TASKQ_URL": url, "TASKQ_NAMESPACE": namespace, VARIABLE: look.ledger.url}
     fleet = Fleet("shop", folder=FOLDER, environment=environment, logs=tmp_path)
     yield fleet
