@@ -54,11 +54,13 @@ def _cut(jobs: Sequence[NewJob], places: list[int]) -> Iterator[list[int]]:
 
 
 def _bytes(job: NewJob) -> int:
-    return _ROUGH_REST + sum(_sent(value) for value in job.fields.values() if not isinstance(value, int))
-
-
-def _sent(value: bytes | str) -> int:
-    return len(value) if isinstance(value, bytes) or value.isascii() else len(value.encode(errors="replace"))
+    size = _ROUGH_REST
+    for value in job.fields.values():
+        if isinstance(value, bytes):
+            size += len(value)
+        elif isinstance(value, str):
+            size += len(value) if value.isascii() else len(value.encode(errors="replace"))
+    return size
 
 
 def command(call: Call, jobs: Sequence[NewJob], exists: str) -> Command[list[str]]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hiredis import pack_command
+
 from taskq.commands.command import Command
 from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
 from taskq.connection.dial import SyncDial, within
@@ -145,11 +147,10 @@ class Server:
         connection = self._take(route.place)
         try:
             self._ready(connection, patience)
+            # hiredis packs by itself; the library would look at each argument first, a fifth of what a batch costs us.
+            connection.send_packed_command([ASKING + pack_command(words) if route.asking else pack_command(words)])
             if route.asking:
-                connection.send_packed_command(connection.pack_commands([("ASKING",), words]))
                 connection.read_response()
-            else:
-                connection.send_command(*words)
             reply = connection.read_response()
             if wanted is not None:
                 self._until_replicated(connection, wanted)
@@ -200,11 +201,11 @@ class Server:
         connection = self._take(place)
         try:
             self._ready(connection, patience)
-            words = [
+            words: list[Any] = [
                 ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
                 for each in (commands[index] for index in asked)
             ]
-            connection.send_packed_command(connection.pack_commands(words))
+            connection.send_packed_command([b"".join(map(pack_command, words))])
             for index in asked:
                 within(connection, min(self._dial.timeout_s, patience.left_s()))
                 try:
@@ -301,3 +302,6 @@ class Listening:
         if self._connection is not None:
             self._connection.disconnect()
             self._connection = None
+
+
+ASKING = pack_command(("ASKING",))
