@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Command, Counts, HeldLock, HeldLocks, Page
+from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
 from taskq.errors import BadRecord, did_you_mean
 from taskq.keys import QueueKeys
@@ -159,6 +159,19 @@ class Inspector:
         found = await run_async(self._aserver, self._locks(name, limit, offset))
         return _page_of_locks(found, limit, offset)
 
+    def leader(self) -> dict[str, Any]:
+        """Who leads the nodes: `{node, term, since, until}`; instants as RFC 3339. `node` and `until` are None while
+        nobody leads, `term` and `since` then tell of the last leader, or are None too.
+
+        Raises:
+            Unavailable: Redis gave no answer in time.
+        """
+        return _leader(run(self._server, commands.leader(keys.cluster(self._namespace))))
+
+    async def aleader(self) -> dict[str, Any]:
+        """As `leader`, awaited."""
+        return _leader(await run_async(self._aserver, commands.leader(keys.cluster(self._namespace))))
+
     def _locks(self, name: str | None, limit: int, offset: int) -> Command[HeldLocks]:
         _checked(None, limit, offset, of="locks")
         return commands.locks(keys.cluster(self._namespace), name=name or "", limit=limit, offset=offset)
@@ -222,6 +235,16 @@ def _shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
         return JobRecord.from_fields(id, fields).to_dict()
     except BadRecord as error:
         return damaged(id, fields, error)
+
+
+def _leader(found: Leader) -> dict[str, Any]:
+    """A leader as the faces show it."""
+    return {
+        "node": found.node or None,
+        "term": found.term or None,
+        "since": rfc3339(found.since_ms) if found.since_ms else None,
+        "until": rfc3339(found.until_ms) if found.node else None,
+    }
 
 
 def _page_of_locks(found: HeldLocks, limit: int, offset: int) -> dict[str, Any]:

@@ -40,6 +40,7 @@ PERMANENT = {
 # The same for the registry, `<namespace>:{_}:`.
 PERMANENT_REGISTRY = {
     r"queues": "every queue that was ever used: a queue is found here",
+    r"leader": "one hash: its term must not be forgotten",
     r"nodes": "ids of nodes by last beat; each beat drops the old ones",
 }
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "dispatch": Lazy("dispatch", "Add test jobs."),
     "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
+    "leader": Lazy("leader", "The node that leads."),
     "lock": Lazy("lock", "Who holds a named lock; take it away."),
     "stats": Lazy("stats", "How many jobs are in each state."),
     "fsck": Lazy("fsck", "Is every job in one state and one place? Repairs."),
@@ -46,7 +47,7 @@ COMMANDS = {
     "version": Lazy("version", "The version."),
 }
 LATER = (
-    *("task", "node", "leader", "schedule", "cron", "flow"),
+    *("task", "node", "schedule", "cron", "flow"),
     *("top", "bench"),
 )
 

@@ -4,6 +4,7 @@ from taskq.commands.claim import Claim, Claimed, claim
 from taskq.commands.command import Arg, Command
 from taskq.commands.enqueue import BATCH_MAX, NewJob, enqueue
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
+from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
 from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
 from taskq.commands.look import Counts, Fields, Page, backlog, counts, fetch, peek, wait
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
@@ -36,9 +37,12 @@ __all__ = [
     "HeldLock",
     "HeldLocks",
     "KnownTask",
+    "Leader",
     "LockAnswer",
     "NewJob",
+    "Order",
     "Page",
+    "Pulse",
     "Purged",
     "Reaped",
     "Release",
@@ -58,21 +62,25 @@ __all__ = [
     "expire",
     "fail",
     "fetch",
+    "leader",
     "lock_acquire",
     "lock_extend",
     "lock_release",
     "locks",
     "nodes",
+    "order",
     "pause",
     "peek",
     "promote",
     "prune",
+    "pulse",
     "purge",
     "queues",
     "reap",
     "register_queue",
     "release",
     "renew",
+    "resign",
     "resume",
     "retry",
     "snooze",

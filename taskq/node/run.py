@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskq import scripts
+from taskq import keys, scripts
 from taskq.connection import connect_async
 from taskq.errors import Unavailable, did_you_mean
 from taskq.log import get_logger
@@ -27,6 +27,7 @@ from taskq.node.child import COMMAND, Child
 from taskq.node.fit import unfit
 from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
+from taskq.node.leader import Leader
 from taskq.node.loop import Outage, turn
 from taskq.node.options import NodeOptions
 from taskq.node.queues import Queues
@@ -115,9 +116,11 @@ async def _with_redis(
     registry = Registry(
         queues, settings, node, options, hello=lambda: supervisor.latest, workers=lambda: len(supervisor.children)
     )
+    leader = Leader(queues, keys.cluster(settings.namespace), node, would_lead=lambda: not supervisor.ending.is_set())
     steps = {
         "keeper": Keeper(queues, children, lease_ms=settings.lease_ms).step,
         "registry": registry.step,
+        "leader": leader.step,
         "reaper": Reaper(queues, lease_ms=settings.lease_ms).step,
         "scheduler": Scheduler(queues).step,
         "janitor": Janitor(queues).step,
@@ -134,6 +137,7 @@ async def _with_redis(
         for task in loops:
             task.cancel()
         await asyncio.wait(loops)
+        await leader.resign()
         with contextlib.suppress(Unavailable):
             await registry.depart()
         await server.aclose()

@@ -73,7 +73,11 @@ def _plain(kind: bytes, value: Any) -> Value:
         flat = iter(value if value and isinstance(value[0], bytes) else [each for pair in value for each in pair])
         return {text(member): int(float(score)) for member, score in zip(flat, flat, strict=True)}  # by redis-py's age
     if kind == b"stream":
-        return [(text(entry), text(fields[b"id"])) for entry, fields in value]
+        # A body's entry is an id; what other streams hold is told without their own ids, which tell the time.
+        return [
+            (text(entry), text(fields[b"id"])) if b"id" in fields else _plain(b"hash", fields)
+            for entry, fields in value
+        ]
     return sorted(text(each) for each in value) if kind in {b"set", b"list"} else text(value)
 
 

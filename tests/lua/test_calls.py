@@ -164,6 +164,10 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "depart": (2, 0, lambda room, n: commands.depart(_registry(room), "n")),
     "nodes": (1, 0, lambda room, n: commands.nodes(_registry(room))),
     "task_info": (1, 0, lambda room, n: commands.task_info(_registry(room), "t")),
+    "pulse": (4, 0, lambda room, n: _after(_told(room, n), _pulse(room))),
+    "resign": (4, 0, lambda room, _: _after(_pulse(room), _resign(room))),
+    "leader": (1, 0, lambda room, _: commands.leader(_registry(room), now=room.now)),
+    "order": (3, 0, lambda room, _: commands.order(_registry(room), "drain", "*", now=room.now)),
     # n: those who wait and have died.
     "lock_acquire": (15, 4, lambda room, n: _after(_lock(room, n), _acquire(room, "z"))),
     "lock_acquire again": (8, 0, lambda room, n: _after(_lock(room, n), _acquire(room, "held"))),
@@ -209,6 +213,20 @@ def _rows(ids: list[str]) -> list[fsck.Row]:
 
 def _lanes(n: int) -> list[fsck.Lane]:
     return [fsck.Lane("async", str(i)) for i in range(n)]
+
+
+def _told(room: Room, n: int) -> None:
+    for _ in range(n):
+        room.run(commands.order(_registry(room), "drain", "*", now=room.now))
+
+
+def _pulse(room: Room) -> Command[Any]:
+    return commands.pulse(_registry(room), node="n", leads=True, ttl_ms=6_000, now=room.now)
+
+
+def _resign(room: Room) -> Command[Any]:
+    term = room.run(_pulse(room)).term
+    return commands.resign(_registry(room), node="n", term=term, now=room.now)
 
 
 LOCK_MS = 60_000

@@ -26,6 +26,8 @@ REGISTRY = {
     "nodes": "zset",
     "node:n": "hash",
     "task:t": "hash",
+    "leader": "hash",
+    "control": "stream",
     "locks": "zset",
     "fence": "hash",
     "lock:l": "hash",

@@ -10,7 +10,7 @@ from typing import Any
 from taskq import commands, keys
 from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
 from taskq.fsck import judge
-from taskq.inspector import _lock, _shown
+from taskq.inspector import _leader, _lock, _shown
 from tests.lua.room import LEASE_MS, Room, new
 from tests.lua.test_cancel import seed
 
@@ -107,6 +107,10 @@ def _registry(room: Room) -> Iterator[Command[Any]]:
     yield commands.beat(c, node="n", ttl_ms=9_000, fields={"a": 1}, tasks=[("t", "default", "async")])
     yield commands.register_queue(c, "default")
     yield commands.depart(c, "n")
+    yield commands.order(c, "drain", "*", by="somebody")
+    yield commands.pulse(c, node="n", leads=True, ttl_ms=6_000)
+    yield commands.leader(c).then(_leader)
+    yield commands.resign(c, node="n", term=1)
     yield from _locks(c)
 
 
