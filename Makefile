@@ -9,7 +9,8 @@ STAMP  := $(VENV)/.installed-for-taskq
 COMPOSE = $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-scripts soak bench-peers matrix cluster sim chaos up down
+.PHONY: help setup demo test check bench bench-scripts soak bench-peers matrix cluster cluster-scripts cluster-guide \
+        cluster-servers sim chaos up down
 
 help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,10 +61,18 @@ soak: $(STAMP) ## Half an hour of mixed load, and whether anybody's memory grows
 matrix: $(STAMP) ## Run the tests on Redis 6.2 to 8.2 and Valkey 8.1 and 9.1, and with both ends of redis-py (ROWS=redis-6.2 for one)
 	$(PY) -m tests.matrix $(ROWS)
 
-cluster: $(STAMP) ## Run what depends on the servers' arrangement: scripts in cluster mode, three shards, sentinels
-	TASKQ_TEST_CLUSTER=1 $(PYTEST) tests/lua tests/simulation
+cluster: cluster-scripts cluster-guide cluster-servers ## Run what depends on the servers' arrangement: scripts in cluster mode, three shards, sentinels
+
+# Each script, on servers of a single shard that refuse keys of two slots.
+cluster-scripts: $(STAMP)
+	TASKQ_TEST_CLUSTER=1 $(PYTEST) --numprocesses 2 tests/lua tests/simulation
+
+cluster-guide: $(STAMP)
 	TASKQ_TEST_CLUSTER=3 $(PYTEST) tests/guide
-	$(PYTEST) tests/cluster tests/sentinel
+
+# Two at a time: each of these starts a dozen processes, and then waits for most of its time.
+cluster-servers: $(STAMP)
+	$(PYTEST) --numprocesses 2 tests/cluster tests/sentinel
 
 sim: $(STAMP) ## Compare the scripts with the model over long random histories
 	$(PYTEST) tests/simulation --timeout 0 -m "long or not long"

@@ -15,6 +15,7 @@ from tests.cluster.shards import Shards
 from tests.fleet import ROOT, Fleet, Node
 from tests.guide.app import app
 from tests.leaks import leaked
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +47,7 @@ def node(guide_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     )
     try:
         node = fleet.start()
+        wait_until(app.inspector.queues, what="its queues, which it makes known beside its work")
         yield node
         node.terminate()
         assert node.wait() == 0, node.text()
