@@ -287,6 +287,52 @@ def _(b: Backlog) -> Command[Any]:
     return commands.depart(b.c, "n")
 
 
+# --- leader and locks
+
+
+@_case("pulse")
+def _(b: Backlog) -> Command[Any]:
+    return commands.pulse(b.c, node="n", leads=True, ttl_ms=9000, now=b.now)
+
+
+@_case("leader")
+def _(b: Backlog) -> Command[Any]:
+    return commands.leader(b.c, now=b.now)
+
+
+@_case("order")
+def _(b: Backlog) -> Command[Any]:
+    return commands.order(b.c, "drain", "n", now=b.now)
+
+
+@_case("resign")
+def _(b: Backlog) -> Command[Any]:
+    heard = b.run(commands.pulse(b.c, node="n", leads=True, ttl_ms=9000, now=b.now))
+    return commands.resign(b.c, node="n", term=heard.term, now=b.now)
+
+
+@_case("lock_acquire")
+def _(b: Backlog) -> Command[Any]:
+    return commands.lock_acquire(b.c, name=f"l{b.now}", token="a", ttl_ms=1000, now=b.now)
+
+
+@_case("lock_extend")
+def _(b: Backlog) -> Command[Any]:
+    b.run(commands.lock_acquire(b.c, name="l", token="a", ttl_ms=1000, now=b.now))
+    return commands.lock_extend(b.c, name="l", token="a", ttl_ms=1000, now=b.now)
+
+
+@_case("lock_release")
+def _(b: Backlog) -> Command[Any]:
+    b.run(commands.lock_acquire(b.c, name="l", token="a", ttl_ms=1000, now=b.now))
+    return commands.lock_release(b.c, name="l", token="a", now=b.now)
+
+
+@_case("locks")
+def _(b: Backlog) -> Command[Any]:
+    return commands.locks(b.c, now=b.now)
+
+
 # --- fsck
 
 

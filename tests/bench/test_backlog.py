@@ -34,7 +34,7 @@ def _calls(found):
 def test_redis_calls_dont_grow_with_the_backlog(raw, namespace):
     """Ten times as many jobs, and each script does what it did: as many calls to the server, not one more."""
     large, small = _costs(raw, namespace, SIZES), _costs(raw, namespace, SIZES.over(10))
-    assert {cost.script for cost in large.values()} == set(scripts.names())
+    assert {cost.script for cost in large.values()} == set(scripts.names()), "each script has a case in cases.py"
     assert _calls(large) == _calls(small)
 
 
