@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 #: How much longer than a blocking command its answer may take.
 _BLOCK_MARGIN_S = 3.0
+_BLOCK_MIN_S = 0.01  # Redis 6.2 cuts a millisecond down to 0, which means for ever
 #: Where a replica may have taken over meanwhile, a wait is short: it is noticed that the one we wait at fell silent.
 _BLOCK_MAX_S, _BLOCK_MAX_MARGIN_S = 2.0, 1.5
 _ON_THE_MOVE_S = 0.25
@@ -106,6 +107,7 @@ class AsyncServer:
             Unavailable: the connection broke.
         """
         wait = self._lines().waits[self._where.group(keys[0])]
+        timeout_s = max(timeout_s, _BLOCK_MIN_S)
         margin_s = _BLOCK_MARGIN_S
         if self._where.kind != "single":
             timeout_s, margin_s = min(timeout_s, _BLOCK_MAX_S), _BLOCK_MAX_MARGIN_S
