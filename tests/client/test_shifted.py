@@ -46,7 +46,7 @@ async def many_jobs(app, number):
 
 
 async def counted(app, number):
-    assert (await app.queue(f"q{number}").acounts()).available == number
+    assert (await app.queue(f"q{number}").acounts()).available == number + 1
 
 
 async def added(app, number):
@@ -94,7 +94,7 @@ async def fill(app, hand):
     """Jobs that tell which they are, queues that tell their length, and results."""
     for number in range(JOBS):
         await app.by_name("x").using(id=f"own-{number}", meta={"number": str(number)}).aenqueue()
-        await app.aenqueue_many(app.by_name("x", queue=f"q{number}").call() for _ in range(number))
+        await app.aenqueue_many(app.by_name("x", queue=f"q{number}").call() for _ in range(number + 1))
         await app.by_name("x", queue="done").using(id=f"own-{number}").aenqueue()
         await app.by_name("x", queue="new").using(id=f"own-{number}").aenqueue()
     for job in hand.claim("done"):
