@@ -15,7 +15,7 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   state      word    one of the eight
---   offset     count   skip so many; of a lane the first 5,000 can be shown
+--   offset     count   skip so many; of a lane the first 2,000 can be shown
 --   limit      count   at most so many jobs, 1,000 at most
 -- REPLY
 --   {total, id, {field, value, ...}, ...}

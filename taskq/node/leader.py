@@ -85,6 +85,7 @@ class Leader:
                 log.info("this node leads now", node=self._node, term=heard.term)
             self._term, self._until = heard.term, asked + TTL_MS / 1000 - MARGIN_S
         elif self._term is not None:
+            log.warning("another node leads now", node=heard.leader, term=heard.term)
             self._lose()
         for order in heard.orders:
             if order.to in (self._node, "*"):
@@ -92,7 +93,7 @@ class Leader:
         return EVERY_S
 
     def _lose(self) -> None:
-        log.warning("this node leads no more", node=self._node, term=self._term)
+        log.info("this node leads no more", node=self._node, term=self._term)
         self._term, self._until = None, float("-inf")
 
     async def resign(self) -> None:
