@@ -226,7 +226,7 @@ def _(b: Backlog) -> Command[Any]:
 
 @case("peek, waiting, deep")
 def _(b: Backlog) -> Command[Any]:
-    return commands.peek(b.q, "available", offset=max(0, min(5000, b.sizes.waiting - 2 * b.batch)), limit=b.batch)
+    return commands.peek(b.q, "available", offset=max(0, min(2000, b.sizes.waiting - 2 * b.batch)), limit=b.batch)
 
 
 @case("peek, scheduled, the middle")
