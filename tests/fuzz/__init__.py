@@ -1,0 +1,1 @@
+"""Fuzzing by hand."""
