@@ -24,8 +24,8 @@ with atheris.instrument_imports(include=["taskq"]):
 
 FIELDS = (
     b"state", b"task", b"payload", b"priority", b"class", b"max_attempts", b"attempt", b"epoch", b"worker",
-    b"created_at", b"scheduled_at", b"finished_at", b"expires_at", b"timeout", b"backoff", b"tags", b"meta", b"keep", b"result",
-    b"error:1", b"progress", b"reason", b"cancel", b"other",
+    b"created_at", b"scheduled_at", b"finished_at", b"expires_at", b"timeout", b"backoff", b"tags", b"meta", b"keep",
+    b"result", b"error:1", b"progress", b"reason", b"cancel", b"other",
 )  # fmt: skip
 
 
