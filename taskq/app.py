@@ -20,6 +20,7 @@ from taskq.importing import load_attribute, load_modules, origin, task_name, whe
 from taskq.inspector import Inspector
 from taskq.locks import Lock
 from taskq.many import Interrupted, checked_calls, enqueue_failed, seal
+from taskq.nodes import Nodes
 from taskq.options import Options, TaskVocabulary, checked_task_name, declare
 from taskq.queue import Queue
 from taskq.settings import Retention, Settings, resolve
@@ -258,6 +259,11 @@ class TaskQ:
     def queue(self, name: str) -> Queue:
         """A queue by its name. No I/O. ValueError if it can be no queue's name."""
         return Queue(self, name)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes that serve this namespace: `app.nodes.list()`, `app.nodes.drain(id)`. No I/O yet."""
+        return Nodes(self)
 
     def lock(self, name: str, *, ttl: Duration = "30s", wait: Duration | None = None) -> Lock:
         """A lock that one holder at a time has, over all processes: `with app.lock("report", wait="5s") as lock:`, or

@@ -7,17 +7,17 @@ so a page costs two round trips, however many jobs there are.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Page
+from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
 from taskq.errors import BadRecord, did_you_mean
 from taskq.keys import QueueKeys
+from taskq.presence import node_shown
 from taskq.record import JobRecord, damaged
 from taskq.settings import checked_name
 from taskq.state import State, StateName, valid
@@ -128,14 +128,12 @@ class Inspector:
         return found
 
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes that live, by id: what each says of itself, `queues` and `tasks` as lists of names."""
-        told = run(self._server, commands.nodes(keys.cluster(self._namespace)))
-        return [_node(fields) for fields in told]
+        """The nodes that live, by id, each as `app.nodes` shows it."""
+        return _nodes(run(self._server, commands.nodes(keys.cluster(self._namespace))))
 
     async def anodes(self) -> list[dict[str, Any]]:
         """As `nodes`, awaited."""
-        told = await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace)))
-        return [_node(fields) for fields in told]
+        return _nodes(await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace))))
 
     def locks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of the named locks that are held, those that end first before the others.
@@ -280,22 +278,5 @@ def _is_empty(counts: Counts) -> bool:
     return not any(counts)
 
 
-def _node(fields: Mapping[str, str]) -> dict[str, Any]:
-    """A node's record as JSON. What is damaged is left as text, and a damaged list lists nothing."""
-    shown: dict[str, Any] = dict(fields)
-    for name in ("queues", "tasks"):
-        shown[name] = _listed(fields.get(name, "[]"))
-    for name in ("pid", "workers", "concurrency", "threads"):
-        if re.fullmatch("[0-9]{1,15}", fields.get(name, "")):
-            shown[name] = int(fields[name])
-    if re.fullmatch("[0-9]{1,14}", fields.get("last_seen", "")):
-        shown["last_seen"] = rfc3339(int(fields["last_seen"]))
-    return shown
-
-
-def _listed(text: str) -> list[str]:
-    try:
-        listed = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+def _nodes(found: Nodes) -> list[dict[str, Any]]:
+    return [node_shown(fields, found.now_ms) for fields in found.nodes]

@@ -41,7 +41,7 @@ PERMANENT = {
 PERMANENT_REGISTRY = {
     r"queues": "every queue that was ever used: a queue is found here",
     r"leader": "one hash: its term must not be forgotten",
-    r"nodes": "ids of nodes by last beat; each beat drops the old ones",
+    r"nodes": "ids of nodes by last beat; leaders, and nodes as they start, forget the long silent",
 }
 
 _KEY = re.compile(r"(?P<namespace>[a-z0-9][a-z0-9._-]*):\{(?P<tag>[^{}]+)\}:(?P<name>.+)", re.DOTALL)

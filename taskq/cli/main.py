@@ -38,6 +38,7 @@ COMMANDS = {
     "dispatch": Lazy("dispatch", "Add test jobs."),
     "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
+    "node": Lazy("node", "Who runs jobs; drain a node, let it go on, stop it."),
     "leader": Lazy("leader", "The node that leads."),
     "lock": Lazy("lock", "Who holds a named lock; take it away."),
     "stats": Lazy("stats", "How many jobs are in each state."),
@@ -47,7 +48,7 @@ COMMANDS = {
     "version": Lazy("version", "The version."),
 }
 LATER = (
-    *("task", "node", "schedule", "cron", "flow"),
+    *("task", "schedule", "cron", "flow"),
     *("top", "bench"),
 )
 

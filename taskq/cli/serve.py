@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from taskq.cli.argument import read_pair
 from taskq.cli.options import Flags, log_options, server_options
 from taskq.cli.refusal import WrongUsage, checked_values, not_yet
 from taskq.errors import shown
@@ -38,9 +39,17 @@ def node_options(grace: str) -> Callable[[F], F]:
             help="A worker whose loop stands still so long, and no job holds it, is replaced.",
         ),
         click.option("--processes", hidden=True, callback=_later("--processes"), expose_value=False),
-        click.option("--label", hidden=True, multiple=True, callback=_later("--label"), expose_value=False),
-        click.option("--capacity", hidden=True, multiple=True, callback=_later("--capacity"), expose_value=False),
-        click.option("--health-port", hidden=True, callback=_later("--health-port"), expose_value=False),
+        click.option("--label", "labels", multiple=True, metavar="K=V", help="What others may know this node by."),
+        click.option(
+            "--capacity", multiple=True, metavar="K=N", help="What it can run at once, such as mem=8GiB or gpu=2."
+        ),
+        click.option("--metadata", multiple=True, metavar="K=V", help="Anything else to be shown of it."),
+        click.option(
+            "--health-port",
+            type=click.IntRange(1, 65_535),
+            metavar="PORT",
+            help="Answer /healthz and /readyz there over HTTP.",
+        ),
         server_options,
         log_options,
     )
@@ -103,9 +112,28 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
             grace_ms=duration_ms(given["grace"], name="--grace"),
             wedged_ms=duration_ms(given["wedged"], name="--wedged"),
             burst=burst,
+            labels=word_pairs(given["labels"], "--label"),
+            capacity=capacities(given["capacity"]),
+            metadata=word_pairs(given["metadata"], "--metadata"),
+            health_port=given["health_port"] or 0,
             flags=dict(flags.settings),
             log=dict(flags.log),
         )
+
+
+def word_pairs(words: Sequence[str], option: str) -> dict[str, str]:
+    """`k=v` as often as it was given; the last one of a name counts."""
+    with checked_values():
+        return dict(read_pair(word, option) for word in words)
+
+
+def capacities(words: Sequence[str]) -> dict[str, int]:
+    """`mem=8GiB` as bytes, `gpu=2` as a number."""
+    from taskq.units import size_bytes
+
+    with checked_values():
+        pairs = word_pairs(words, "--capacity").items()
+        return {name: size_bytes(value, name=f"--capacity {name}") for name, value in pairs}
 
 
 def worker_count(text: str) -> int:

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from taskq.commands.command import Arg, Command, build, pairs, text, texts
-from taskq.errors import QueueNotFound, did_you_mean
+from taskq.errors import LeadershipLost, NodeNotFound, QueueNotFound, did_you_mean
 from taskq.keys import ClusterKeys, QueueKeys
+from taskq.presence import LIVENESS_MS, STALE_MS
 from taskq.settings import checked_name
 
 
 class KnownTask(NamedTuple):
-    """A task that a node can run. `options`: those that its jobs must be given, as JSON text; '' for none."""
+    """A task that a node can run. `options`: those that its jobs must be given, `about`: what else people want to know
+    of it; as JSON text both, '' for none.
+    """
 
     task: str
     queue: str
     executor: str
     options: str = ""
+    about: str = ""
+
+
+class Registered(NamedTuple):
+    """How a node is known: which incarnation of it this is, from 1 on, and when the first registered."""
+
+    incarnation: int
+    created_at_ms: int
+
+
+class Nodes(NamedTuple):
+    """A page of nodes: how many there are in all, the server's time, and their records (texts)."""
+
+    total: int
+    now_ms: int
+    nodes: list[dict[str, str]]
 
 
 def declare(
@@ -65,6 +84,37 @@ def expect_queue(c: ClusterKeys, queue: str) -> Command[None]:
     return queues(c).then(read)
 
 
+def register_node(
+    c: ClusterKeys,
+    *,
+    node: str,
+    ttl_ms: int,
+    fields: Mapping[str, Arg],
+    tasks: Sequence[KnownTask | tuple[str, str, str]] = (),
+    known: Registered = Registered(0, 0),  # noqa: B008 (a value)
+    now: int | None = None,
+) -> Command[Registered]:
+    """A node begins, or begins anew: it takes the place of whatever record it had.
+
+    Args:
+        c: the registry.
+        node: its id.
+        ttl_ms: how long the record stays without a beat.
+        fields: what the record shows: hostname, pid, queues, workers, state ...
+        tasks: each task that it can run. Where living nodes name two queues, the first by name stands.
+        known: the answer to its last registration, if there was one.
+        now: the time in ms; None for the server's clock.
+    """
+    named = {"incarnation": known.incarnation, "created_at": known.created_at_ms}
+    return build(
+        "register_node",
+        c,
+        lambda reply: Registered(int(reply[0]), int(reply[1])),
+        named | _said(node, ttl_ms, fields, now),
+        _told(fields, tasks),
+    )
+
+
 def beat(
     c: ClusterKeys,
     *,
@@ -73,23 +123,31 @@ def beat(
     fields: Mapping[str, Arg],
     tasks: Sequence[KnownTask | tuple[str, str, str]] = (),
     now: int | None = None,
-) -> Command[str]:
-    """A node says that it lives.
+) -> Command[None]:
+    """A node says that it lives. Arguments as for `register_node`; the fields that aren't given stay.
 
-    Args:
-        c: the registry.
-        node: its id.
-        ttl_ms: how long the record stays without another beat.
-        fields: what the record shows: hostname, pid, queues, workers ...
-        tasks: each task that it can run. Where living nodes name two queues, the first by name stands.
-        now: the time in ms; None for the server's clock.
+    Raises (when read):
+        NodeNotFound: it isn't registered, or was taken for dead: nothing was written.
     """
+
+    def read(reply: object) -> None:
+        if (word := text(reply)) != "ok":
+            raise NodeNotFound(f"node {node} is {'taken for dead' if word == 'dead' else 'not registered'}")
+
+    return build("beat", c, read, _said(node, ttl_ms, fields, now), _told(fields, tasks))
+
+
+def _said(node: str, ttl_ms: int, fields: Mapping[str, Arg], now: int | None) -> dict[str, Arg | None]:
+    return {"now": now, "node": node, "ttl_ms": ttl_ms, "alive_ms": LIVENESS_MS, "fields": len(fields)}
+
+
+def _told(fields: Mapping[str, Arg], tasks: Sequence[KnownTask | tuple[str, str, str]]) -> list[Arg]:
     rest: list[Arg] = []
     for pair in fields.items():
         rest += pair
     for task in tasks:
         rest += KnownTask(*task)
-    return build("beat", c, text, {"now": now, "node": node, "ttl_ms": ttl_ms, "fields": len(fields)}, rest)
+    return rest
 
 
 def depart(c: ClusterKeys, node: str) -> Command[bool]:
@@ -98,20 +156,45 @@ def depart(c: ClusterKeys, node: str) -> Command[bool]:
 
 
 def nodes(
-    c: ClusterKeys, *, within_ms: int = 30_000, limit: int = 1000, now: int | None = None
-) -> Command[list[dict[str, str]]]:
-    """The nodes whose last beat is at most `within_ms` old."""
-    return build(
-        "nodes",
-        c,
-        lambda reply: [{text(k): text(v) for k, v in pairs(flat).items()} for flat in reply],
-        {"now": now, "within_ms": within_ms, "limit": limit},
-    )
+    c: ClusterKeys, *, node: str = "", every: bool = False, limit: int = 1000, offset: int = 0, now: int | None = None
+) -> Command[Nodes]:
+    """The nodes that live, by id; with `every` all that are known; or only `node`, whether it lives or not."""
+
+    def read(reply: Sequence[Any]) -> Nodes:
+        records = [{text(k): text(v) for k, v in pairs(flat).items()} for flat in reply[2]]
+        return Nodes(int(reply[0]), int(reply[1]), records)
+
+    named: dict[str, Arg | None] = {"node": node, "limit": limit, "offset": offset, "now": now}
+    return build("nodes", c, read, named | {"alive_ms": None if every else LIVENESS_MS})
+
+
+def mark_dead(c: ClusterKeys, *, node: str, term: int, limit: int = 1000, now: int | None = None) -> Command[list[str]]:
+    """The leader marks the nodes that live no more; no lease is touched. Answers those that it marked now.
+
+    Raises (when read):
+        LeadershipLost: `node` doesn't lead in this term, and nothing was written.
+    """
+
+    def read(reply: Sequence[object]) -> list[str]:
+        word, *marked = texts(reply)
+        if word != "ok":
+            raise LeadershipLost
+        return marked
+
+    named = {"now": now, "node": node, "term": term, "alive_ms": LIVENESS_MS, "limit": limit}
+    return build("mark_dead", c, read, named)
+
+
+def forget_nodes(
+    c: ClusterKeys, *, silent_ms: int = STALE_MS, limit: int = 250, now: int | None = None
+) -> Command[int]:
+    """Deletes the records of nodes that have been silent for so long. Answers how many."""
+    return build("forget_nodes", c, int, {"now": now, "silent_ms": silent_ms, "limit": limit})
 
 
 def task_info(c: ClusterKeys, task: str, *, now: int | None = None) -> Command[dict[str, str] | None]:
-    """What is known of a task: queue, executor, options, node, last_seen, now (ms); None if nobody declared it for a
-    day. `also` and `also_seen`: another queue that a living node named.
+    """What is known of a task: queue, executor, options, about, node, last_seen, now (ms); None if nobody declared it
+    for a day. `also` and `also_seen`: another queue that a living node named.
 
     What is damaged counts as unknown: a node says it again within a minute.
     """

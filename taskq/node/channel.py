@@ -1,7 +1,8 @@
 """The words a node and a worker say to each other: JSON, one line each, over a socketpair.
 
     node → worker   start     first of all: what to serve, and how
-                    begin     Redis was looked at and will do: claim, if start said to hold until now
+                    begin     claim, if start said to hold until now (Redis was looked at and will do), or after a rest
+                    rest      claim nothing until begin; what runs goes on
                     lost      the lease of this id and epoch is gone: stop the code, say nothing to Redis about it
                     cancel    somebody asked for this job's cancellation: stop it, then say so
                     force     the same, and without waiting for the code's consent
@@ -60,6 +61,13 @@ class Begin:
     """Claim from now on."""
 
     op: ClassVar[str] = "begin"
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Claim nothing until `Begin`."""
+
+    op: ClassVar[str] = "rest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +145,12 @@ class Recycle:
     reason: str
 
 
-ToWorker = Start | Begin | Verdict | Drain | Stop
+ToWorker = Start | Begin | Rest | Verdict | Drain | Stop
 ToNode = Hello | Ready | Drained | Refused | Failed | Recycle
 Message = ToWorker | ToNode
 
 _KINDS: dict[str, type[Message]] = {
-    kind.op: kind for kind in (Start, Begin, Drain, Stop, Hello, Ready, Drained, Refused, Failed, Recycle)
+    kind.op: kind for kind in (Start, Begin, Rest, Drain, Stop, Hello, Ready, Drained, Refused, Failed, Recycle)
 }
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 

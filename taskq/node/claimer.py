@@ -88,6 +88,7 @@ class Claimer:
         self._outage = outage
         self._apart = apart
         self._stopped = asyncio.Event()
+        self._resting = False
         self._kick = asyncio.Event()
         self._answered = asyncio.Event()
         self._again: asyncio.TimerHandle | None = None
@@ -114,6 +115,19 @@ class Claimer:
         for watch in self._watches:
             watch.look()
         self._answered.set()
+
+    def rest(self) -> None:
+        """Claim nothing until `go_on`, and leave the markers to others. What a claim under way gives still runs."""
+        self._resting = True
+        self._kick.set()
+
+    def go_on(self) -> None:
+        """Claim again, after a rest."""
+        if self._resting:
+            self._resting = False
+            for source in self._sources:
+                source.wanted = True
+            self._kick.set()
 
     async def nothing_left(self) -> bool:
         """Ask every queue once more: whether none has anything available or due now. For a worker that runs nothing."""
@@ -163,7 +177,7 @@ class Claimer:
 
     async def _claim(self, source: Source) -> bool:
         """One claim, if one is due. Whether it got all it asked for: then the best queue is asked again first."""
-        if (self.stopping and source.offer is None) or source.keys.name in self._beside:
+        if ((self.stopping or self._resting) and source.offer is None) or source.keys.name in self._beside:
             return False
         if source.offer is None and self._node_age_ms() > NODE_AGE_MS:
             self._later(_LOOK_AGAIN_S)
@@ -284,7 +298,13 @@ class Claimer:
 
     def _awaited(self, source: Source) -> list[str]:
         """The classes of a queue whose markers are to be waited for."""
-        if self.stopping or source.wanted or source.offer is not None or self._node_age_ms() > NODE_AGE_MS:
+        if (
+            self.stopping
+            or self._resting
+            or source.wanted
+            or source.offer is not None
+            or self._node_age_ms() > NODE_AGE_MS
+        ):
             return []
         return [klass for klass, n in self.free.items() if n > 0 and klass not in source.more]
 
@@ -302,7 +322,8 @@ class Claimer:
     async def _pass_on(self, *, everything: bool = False) -> None:
         """Set the markers again that were taken and can't be acted on: no slot is free, or no more is claimed."""
         for source in self._sources:
-            classes = {each for each in source.woken if everything or self.free.get(each, 0) <= 0}
+            unwanted = everything or self._resting
+            classes = {each for each in source.woken if unwanted or self.free.get(each, 0) <= 0}
             name = f"{source.keys.name} wake"
             if not classes or name in self._beside:
                 continue

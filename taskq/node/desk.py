@@ -78,7 +78,8 @@ class Desk:
             job = Running(each, name, tasks.get(each.fields.get(b"task", b"")), since)
             executor = job.executor
             taken[executor] += 1
-            job.slot = fill(job.epoch, job.id, until_ms=until_ms, threaded=executor == "thread")
+            place = known.place if (known := job.known) is not None else -1
+            job.slot = fill(job.epoch, job.id, until_ms=until_ms, threaded=executor == "thread", task=place)
             held[job.slot] = job
             if self.closed or (free is not None and taken[executor] > free[executor]):
                 job.stop = Stop.SHUTDOWN

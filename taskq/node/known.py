@@ -15,6 +15,7 @@ class Known:
     """A task that this worker can run.
 
     Attributes:
+        place: where its task stands in the hello.
         fn: the user's function.
         executor: "async" or "thread": where it runs.
         plain: calling it gives a coroutine for sure.
@@ -24,9 +25,10 @@ class Known:
         backoff: of a job that has none of its own.
     """
 
-    __slots__ = ("backoff", "bare", "bind", "executor", "fn", "kill_after_ms", "plain", "timeout_ms")
+    __slots__ = ("backoff", "bare", "bind", "executor", "fn", "kill_after_ms", "place", "plain", "timeout_ms")
 
-    def __init__(self, task: Task[Any, Any]) -> None:
+    def __init__(self, task: Task[Any, Any], place: int = -1) -> None:
+        self.place = place
         self.fn: Callable[..., Any] = task.fn
         self.executor: str = task.executor
         self.plain = self.executor == "async" and inspect.iscoroutinefunction(task.fn)
@@ -46,5 +48,5 @@ def _is_bare(task: Task[Any, Any]) -> bool:
 
 
 def known_tasks(tasks: Iterable[Task[Any, Any]]) -> dict[bytes, Known]:
-    """Every task by its name's bytes."""
-    return {task.name.encode(): Known(task) for task in tasks}
+    """Every task by its name's bytes, in the order of the hello."""
+    return {task.name.encode(): Known(task, place) for place, task in enumerate(tasks)}

@@ -32,7 +32,7 @@ class Leader:
         queues: the way to Redis.
         c: the registry.
         node: this node.
-        obey: called with each order that is meant for this node.
+        obey: called with each order that is meant for this node; what all were told before it began, it wasn't.
         would_lead: whether it takes part; one that drains doesn't.
         clock: seconds, monotonic.
     """
@@ -54,6 +54,7 @@ class Leader:
         self._would_lead = would_lead
         self._clock = clock
         self._after = ""
+        self._made, self._made_ms = clock(), 0
         self._term: int | None = None
         self._until = float("-inf")
 
@@ -80,6 +81,8 @@ class Leader:
         command = commands.pulse(self._c, node=self._node, leads=would_lead, ttl_ms=TTL_MS, after=self._after)
         heard = await self._queues.run(command, deadline_s=CALL_S)
         self._after = heard.after
+        if not self._made_ms:
+            self._made_ms = heard.now_ms - int((self._clock() - self._made) * 1000)
         if would_lead and heard.leader == self._node:
             if heard.term != self._term:
                 log.info("this node leads now", node=self._node, term=heard.term)
@@ -88,7 +91,7 @@ class Leader:
             log.warning("another node leads now", node=heard.leader, term=heard.term)
             self._lose()
         for order in heard.orders:
-            if order.to in (self._node, "*"):
+            if order.to == self._node or (order.to == "*" and order.at_ms >= self._made_ms):
                 self._obey(order)
         return EVERY_S
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import traceback
 from collections.abc import Sequence
@@ -15,8 +16,10 @@ from taskq.node.channel import Hello
 from taskq.node.failure import clean, line_of, message_of
 from taskq.options import DEFAULT_QUEUE, told
 from taskq.task import Task
+from taskq.units import duration_text
 
 _FRAMES = 3
+_SIGNATURE = 1_000
 _OURS = (os.path.dirname(taskq.__file__) + os.sep, os.path.dirname(importlib.__file__) + os.sep)  # noqa: PTH120
 
 
@@ -34,12 +37,39 @@ def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
 
 def _described(task: Task[..., Any]) -> dict[str, Any]:
     options = told(task.options)
+    backoff = task.backoff.spec() if task.backoff.function is None else None
+    times = {"timeout": task.timeout_ms, "hard_timeout": task.hard_timeout_ms}
+    settings = {"backoff": backoff or "a function", **{name: duration_text(ms) for name, ms in times.items() if ms}}
     return {
         "queue": task.queue,
         "executor": task.executor,
-        "backoff": task.backoff.spec() if task.backoff.function is None else None,
+        "backoff": backoff,
+        "parameters": parameters(task.fn),
+        "settings": settings,
         **({"options": options} if options else {}),
     }
+
+
+def parameters(fn: Any) -> str:
+    """A function's parameters as they are written, such as `(to: str, *, subject: str = 'hi') -> int`."""
+    try:
+        told = inspect.signature(fn)
+        each = [one.replace(annotation=_written(one.annotation)) for one in told.parameters.values()]
+        text = str(told.replace(parameters=each, return_annotation=_written(told.return_annotation)))
+    except Exception:  # noqa: BLE001 (the repr of somebody's default)
+        return ""
+    return clean(text, _SIGNATURE)
+
+
+class _Written(str):
+    """An annotation that is text, shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _written(annotation: Any) -> Any:
+    return _Written(annotation) if isinstance(annotation, str) else annotation
 
 
 def complaint(path: str, error: BaseException) -> str:

@@ -14,7 +14,9 @@ class NodeOptions:
     up to `concurrency` coroutines and `threads` threads at a time. `grace_ms`: what running jobs get after SIGTERM.
     `burst`: end when nothing is available, running or due. `flags`: settings given on the command line (url,
     namespace). `log`: how workers log (the keywords of `log.setup`). `wedged_ms`: how long a worker's loop may stand
-    still, while no job can be what holds it, before the worker is killed.
+    still, while no job can be what holds it, before the worker is killed. `labels`, `capacity` (what it can run at
+    once, by resource) and `metadata` stand in the node's record. `health_port`: where it answers whether it is well;
+    0: nowhere.
     Raises ValueError naming the option.
     """
 
@@ -27,6 +29,10 @@ class NodeOptions:
     flags: dict[str, str] = field(default_factory=dict)
     log: dict[str, Any] = field(default_factory=dict)
     wedged_ms: int = 600_000
+    labels: dict[str, str] = field(default_factory=dict)
+    capacity: dict[str, int] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    health_port: int = 0
 
     def __post_init__(self) -> None:
         _between("workers", self.workers, 1, 1_000)
@@ -34,6 +40,7 @@ class NodeOptions:
         _between("threads", self.threads, 0, 1_000)
         _between("grace", self.grace_ms, 0, 7 * 24 * 3_600_000)
         _between("wedged", self.wedged_ms, 1_000, 7 * 24 * 3_600_000)
+        _between("health_port", self.health_port, 0, 65_535)
         if not self.concurrency + self.threads:
             raise ValueError("concurrency and threads are both 0: such a worker could run nothing")
 

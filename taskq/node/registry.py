@@ -1,55 +1,59 @@
 """Says that this node lives and what it knows: its record every 10 s; its queues, executor kinds and tasks at each new
 hello, and once a minute after, because whoever emptied the server took them too.
 
+A node whose record was lost, or that was taken for dead (a laptop that slept, a server that was away), registers again.
 Presence is for people and for "does anyone know this task?". It never ends a lease.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from taskq import commands, keys
-from taskq.errors import Unavailable
+from taskq.commands import Registered
+from taskq.errors import NodeNotFound, Unavailable
 from taskq.keys import QueueKeys
+from taskq.log import get_logger
 from taskq.node.channel import Hello
+from taskq.node.doings import identity
 from taskq.node.options import NodeOptions
 from taskq.node.queues import Queues
 from taskq.settings import Settings
 
 EVERY_S = 10.0
-TTL_MS = 30_000
+LOOK_S = 0.5  # how soon a change is told
+RECORD_MS = 600_000  # for how long a record outlives its last beat: whether a node lives is judged by that beat
 DECLARE_S = 60.0
 CALL_TASKS = 250
+DEPART_S = 1.0
 _TASKS = ("tasks", "")
 
-
-def record(hello: Hello, options: NodeOptions, workers: int) -> dict[str, str | int]:
-    """What the node's record shows beside its id and last_seen; lists as JSON."""
-    return {
-        "hostname": socket.gethostname(),
-        "pid": os.getpid(),
-        "version": hello.version,
-        "queues": json.dumps(hello.queues),
-        "tasks": json.dumps(sorted(hello.tasks)),
-        "workers": workers,
-        "concurrency": options.concurrency,
-        "threads": options.threads,
-    }
+log = get_logger(__name__)
 
 
 def _known(name: str, task: Mapping[str, Any]) -> commands.KnownTask:
     options = task.get("options")
     told = json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
-    return commands.KnownTask(name, str(task["queue"]), str(task["executor"]), told)
+    about = {word: task[word] for word in ("parameters", "settings") if task.get(word)}
+    more = json.dumps(about, ensure_ascii=False, separators=(",", ":")) if about else ""
+    return commands.KnownTask(name, str(task["queue"]), str(task["executor"]), told, more)
 
 
 class Registry:
-    """One node's entry in the registry. `hello`: the latest of its workers; `workers`: how many live now."""
+    """One node's entry in the registry.
+
+    Args:
+        queues: the way to Redis.
+        settings: the node's.
+        node: its id.
+        options: what it was asked for.
+        hello: the latest of its workers.
+        doings: what it does now, as fields of its record.
+    """
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class Registry:
         options: NodeOptions,
         *,
         hello: Callable[[], Hello | None],
-        workers: Callable[[], int],
+        doings: Callable[[], dict[str, str | int]],
     ) -> None:
         self._queues = queues
         self._cluster = keys.cluster(settings.namespace)
@@ -67,14 +71,23 @@ class Registry:
         self._node = node
         self._options = options
         self._hello = hello
-        self._workers = workers
+        self._doings = doings
         self._said: dict[tuple[str, str], tuple[Hello, float]] = {}
+        self._registered = Registered(0, 0)
+        self._told: Hello | None = None
+        self._beaten = float("-inf")
+        self._under_way: asyncio.Task[Registered] | None = None
+
+    def soon(self) -> None:
+        """Something has changed that people wait to see: beat at once."""
+        self._beaten = float("-inf")
 
     async def step(self) -> float:
-        """Beat; say what is new, or was said long enough ago."""
+        """Beat, if it is time; say what is new, or was said long enough ago."""
         hello = self._hello()
-        if hello is None:
-            return EVERY_S
+        if hello is None or (hello is self._told and time.monotonic() - self._beaten < EVERY_S):
+            return LOOK_S
+        beaten, self._beaten = self._beaten, time.monotonic()
         failure: Unavailable | None = None
         for say in (self._beat, self._register, self._declare):
             try:  # the registry and the queues may be on different shards, of which one is away
@@ -82,19 +95,39 @@ class Registry:
             except Unavailable as error:
                 failure = failure or error
         if failure is not None:
+            self._beaten = beaten
             raise failure
-        return EVERY_S
+        return LOOK_S
 
     async def _beat(self, hello: Hello) -> None:
-        due, fields = self._is_due(_TASKS, hello), record(hello, self._options, self._workers())
+        if self._told is None:
+            await self._queues.run(commands.forget_nodes(self._cluster))
+            await self._enter(hello)
+        due, fields = self._is_due(_TASKS, hello), self._doings()
+        if hello is not self._told:
+            fields = identity(hello, self._options) | fields
         tasks = [_known(name, task) for name, task in hello.tasks.items()] if due else []
         for at in range(0, max(1, len(tasks)), CALL_TASKS):
             part = tasks[at : at + CALL_TASKS]
-            await self._queues.run(
-                commands.beat(self._cluster, node=self._node, ttl_ms=TTL_MS, fields=fields, tasks=part)
-            )
+            try:
+                await self._queues.run(self._command(commands.beat, fields, part))
+            except NodeNotFound as error:
+                log.warning("this node registers again", node=self._node, reason=str(error))
+                await self._enter(hello)
+                await self._queues.run(self._command(commands.beat, fields, part))
+        self._told = hello
         if due:
             self._is_said(_TASKS, hello)
+
+    async def _enter(self, hello: Hello) -> None:
+        """Register. Seen to its end even if this loop is ended meanwhile: it must not come after the leave."""
+        fields = identity(hello, self._options) | self._doings()
+        command = self._command(commands.register_node, fields, (), known=self._registered)
+        self._under_way = asyncio.create_task(self._queues.run(command))
+        self._registered = await asyncio.shield(self._under_way)
+
+    def _command(self, build: Callable[..., commands.Command[Any]], fields: Any, tasks: Any, **more: Any) -> Any:
+        return build(self._cluster, node=self._node, ttl_ms=RECORD_MS, fields=fields, tasks=tasks, **more)
 
     async def _register(self, hello: Hello) -> None:
         for queue in hello.queues:
@@ -129,5 +162,7 @@ class Registry:
         self._said[what] = hello, time.monotonic()
 
     async def depart(self) -> None:
-        """Take the record away. Raises Unavailable; it then goes by itself."""
-        await self._queues.run(commands.depart(self._cluster, self._node), deadline_s=1.0)
+        """Take the record away; no step may follow. Raises Unavailable; the record is then forgotten after a while."""
+        if self._under_way is not None and not self._under_way.done():
+            await asyncio.wait({self._under_way}, timeout=DEPART_S)
+        await self._queues.run(commands.depart(self._cluster, self._node), deadline_s=DEPART_S)

@@ -22,14 +22,17 @@ from taskq.errors import Unavailable, did_you_mean
 from taskq.log import get_logger
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
+from taskq.node.census import Census
 from taskq.node.channel import Hello
 from taskq.node.child import COMMAND, Child
+from taskq.node.doings import doings
 from taskq.node.fit import unfit
 from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
 from taskq.node.leader import Leader
 from taskq.node.loop import Outage, turn
 from taskq.node.options import NodeOptions
+from taskq.node.orders import Orders
 from taskq.node.queues import Queues
 from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
@@ -113,10 +116,20 @@ async def _with_redis(
         return supervisor.children
 
     queues = Queues(server, settings.namespace, lambda: supervisor.queues)
-    registry = Registry(
-        queues, settings, node, options, hello=lambda: supervisor.latest, workers=lambda: len(supervisor.children)
-    )
-    leader = Leader(queues, keys.cluster(settings.namespace), node, would_lead=lambda: not supervisor.ending.is_set())
+
+    def resting() -> bool:
+        return supervisor.resting or supervisor.ending.is_set()
+
+    def told() -> dict[str, str | int]:
+        slots = {"async": options.concurrency, "thread": options.threads}
+        state = "draining" if resting() else "active"
+        return doings(supervisor.children, state=state, workers=options.workers, concurrency=slots)
+
+    cluster = keys.cluster(settings.namespace)
+    registry = Registry(queues, settings, node, options, hello=lambda: supervisor.latest, doings=told)
+    orders = Orders(supervisor, registry.soon)
+    leader = Leader(queues, cluster, node, obey=orders.obey, would_lead=lambda: not resting())
+    census = Census(queues, cluster, node, term=lambda: leader.term)
     steps = {
         "keeper": Keeper(queues, children, lease_ms=settings.lease_ms).step,
         "registry": registry.step,
@@ -124,6 +137,7 @@ async def _with_redis(
         "reaper": Reaper(queues, lease_ms=settings.lease_ms).step,
         "scheduler": Scheduler(queues).step,
         "janitor": Janitor(queues).step,
+        "census": census.step,
     }
     # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [

@@ -13,7 +13,7 @@ from typing import Any
 
 from taskq.log import get_logger
 from taskq.node.burial import Undertaker
-from taskq.node.channel import Begin, Drained, Failed, Hello, Message, Ready, Recycle, Refused, Start
+from taskq.node.channel import Begin, Drained, Failed, Hello, Message, Ready, Recycle, Refused, Rest, Start
 from taskq.node.child import COMMAND, Child
 from taskq.node.failure import line_of
 from taskq.node.farewell import first, see_off
@@ -37,6 +37,7 @@ class Supervisor:
         hello: done with the node's first hello. `latest`: the last one; a worker started later may know more.
         undertaker: to be done with who buries, once Redis is connected.
         ending: set once the node ends.
+        resting: it claims nothing, until it is told to go on; its workers stay.
         failure: why the node can't go on, as text for the user; '' while it can.
         killed: whether a process had to be killed, or died, while the node was ending; or the end of a job could not
             be told to Redis, whenever that was. The node then doesn't end with 0.
@@ -49,6 +50,7 @@ class Supervisor:
         self.undertaker: asyncio.Future[Undertaker] = loop.create_future()
         self.latest: Hello | None = None
         self.ending = asyncio.Event()
+        self.resting = False
         self.failure = ""
         self.killed = False
         self._app = app
@@ -91,6 +93,27 @@ class Supervisor:
             return
         log.info("draining", grace_s=self._options.grace_ms / 1000, workers=len(self.children))
         self.ending.set()
+
+    def rest(self) -> bool:
+        """Claim nothing any more; what runs goes on. Whether that changed anything."""
+        if self.resting:
+            return False
+        self.resting = True
+        for child in self.children:
+            child.send(Rest())
+        return True
+
+    def go_on(self) -> bool:
+        """Claim again, after a rest. Whether that changed anything."""
+        if not self.resting:
+            return False
+        self.resting = False
+        for child in self.children:
+            if child.holding:
+                self._let_begin(child)
+            else:
+                child.send(Begin())
+        return True
 
     def give_up(self, text: str) -> None:
         """End at once, because it makes no sense to go on."""
@@ -137,7 +160,7 @@ class Supervisor:
             burst=self._options.burst,
             flags=self._options.flags,
             log=self._options.log,
-            hold=not self._begun,
+            hold=self.resting or not self._begun,
         )
         child = Child(start, self._options.slots, command=self._command)
         self.children.append(child)
@@ -175,8 +198,7 @@ class Supervisor:
         match message:
             case Hello():
                 child.hello = self.latest = message
-                if self._begun:
-                    self._let_begin(child)
+                self._let_begin(child)
                 if not self.hello.done():
                     self.hello.set_result(message)
             case Ready():
@@ -199,7 +221,7 @@ class Supervisor:
                 log.warning("unexpected message", worker=child.worker, op=message.op)
 
     def _let_begin(self, child: Child) -> None:
-        if child.holding and child.hello is not None:
+        if child.holding and child.hello is not None and self._begun and not self.resting:
             child.holding = False
             child.send(Begin())
 

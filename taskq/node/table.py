@@ -6,7 +6,7 @@ inherited by descriptor; a named segment was unlinked by a child's exit (measure
 temporary file without a name stands for it.
 
     words   0 magic | 1 slots | 2 loop beat | 3 thread beat | 4 node beat | 5 highest slot used, plus one
-    slot    version | epoch | hard deadline | length of id, threaded | stage | id    written by the worker
+    slot    version | epoch | hard deadline | length of id, task, threaded | stage | id    written by the worker
     lease   epoch | until                                                            written by the node
 
 All times are CLOCK_MONOTONIC in ms, which all processes of a host share. A slot is a seqlock: its version is odd while
@@ -27,13 +27,14 @@ import time
 from dataclasses import dataclass
 
 ID_BYTES = 136  # a queue's name, a colon, an own id: 129 at most
-_MAGIC = 0x7461736B71_04
+_MAGIC = 0x7461736B71_05
 _SLOTS, _LOOP, _THREAD, _NODE, _HIGH = 1, 2, 3, 4, 5
 _HEADER = 8
 _SLOT = 5 + ID_BYTES // 8
 _FILLED = struct.Struct(f"@QQQQ{ID_BYTES}s")  # all of a slot but its version
 _LEASE = 2
 _THREADED = 1 << 32
+_TASK = 33
 _BEGUN, _ENDED = 1, 2
 
 
@@ -45,8 +46,8 @@ def now_ms() -> int:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One job in a table: the slot it stands in, its epoch and id, its hard deadline (monotonic ms, 0 = none), whether
-    it runs in a thread (it can then hold the worker's loop only through the GIL), and whether its code has begun, and
-    has ended.
+    it runs in a thread (it can then hold the worker's loop only through the GIL), whether its code has begun, and has
+    ended, and the place of its task in the worker's hello (-1: none of them).
     """
 
     slot: int
@@ -56,6 +57,7 @@ class Entry:
     threaded: bool = False
     begun: bool = True
     ended: bool = False
+    task: int = -1
 
     @property
     def runs(self) -> bool:
@@ -108,9 +110,10 @@ class Table:
         """How many slots are free: a worker never claims more than that."""
         return len(self._free)
 
-    def fill(self, epoch: int, id: str, *, until_ms: int = 0, threaded: bool = False) -> int:
+    def fill(self, epoch: int, id: str, *, until_ms: int = 0, threaded: bool = False, task: int = -1) -> int:
         """Write a claimed job down and return its slot. `until_ms`: end of the lease the claim gave (monotonic, from
-        the request's start). Raises RuntimeError when the table is full, ValueError for an id over 136 bytes.
+        the request's start). `task`: the place of its task in the hello, -1 for none. Raises RuntimeError when the
+        table is full, ValueError for an id over 136 bytes.
         """
         raw = id.encode()
         if len(raw) > ID_BYTES:
@@ -121,7 +124,8 @@ class Table:
         words, base = self._words, _HEADER + slot * _SLOT
         version = words[base]
         words[base] = version + 1
-        _FILLED.pack_into(self._map, 8 * base + 8, epoch, 0, len(raw) | (_THREADED if threaded else 0), 0, raw)
+        about = len(raw) | (task + 1 << _TASK) | (_THREADED if threaded else 0)
+        _FILLED.pack_into(self._map, 8 * base + 8, epoch, 0, about, 0, raw)
         words[base] = version + 2
         if slot >= words[_HIGH]:
             words[_HIGH] = slot + 1
@@ -186,7 +190,8 @@ class Table:
             if words[base] != version:
                 continue
             threaded, begun, ended = bool(about & _THREADED), stage >= _BEGUN, stage == _ENDED
-            entries.append(Entry(slot, epoch, raw.decode(errors="replace"), deadline, threaded, begun, ended))
+            id, task = raw.decode(errors="replace"), (about >> _TASK) - 1
+            entries.append(Entry(slot, epoch, id, deadline, threaded, begun, ended, task))
         return entries
 
     def stands(self, slot: int, epoch: int) -> bool:

@@ -29,6 +29,7 @@ from taskq.node.channel import (
     Ready,
     Recycle,
     Refused,
+    Rest,
     Start,
     Stop,
     Verdict,
@@ -147,6 +148,9 @@ class Worker:
             match message:
                 case Begin():
                     self._may_begin.set()
+                    self.claimer.go_on()
+                case Rest():
+                    self.claimer.rest()
                 case Verdict(op=op, id=id, epoch=epoch):
                     self.desk.verdict(op, id, epoch)
                 case Drain(grace_ms=grace_ms):

@@ -31,7 +31,24 @@ def _(b: Backlog) -> Command[Any]:
 
 @case("beat")
 def _(b: Backlog) -> Command[Any]:
-    return commands.beat(b.c, node="n", ttl_ms=9000, fields={"a": 1}, tasks=[("t", "default", "async")], now=b.now)
+    b.run(_node(b))
+    return commands.beat(b.c, node="n", ttl_ms=9000, fields={}, tasks=[("t", "default", "async")], now=b.now)
+
+
+@case("register_node")
+def _node(b: Backlog) -> Command[Any]:
+    return commands.register_node(b.c, node="n", ttl_ms=9000, fields={"state": "active"}, now=b.now)
+
+
+@case("mark_dead")
+def _(b: Backlog) -> Command[Any]:
+    term = b.run(commands.pulse(b.c, node="n", leads=True, ttl_ms=6_000, now=b.now)).term
+    return commands.mark_dead(b.c, node="n", term=term, now=b.now)
+
+
+@case("forget_nodes")
+def _(b: Backlog) -> Command[Any]:
+    return commands.forget_nodes(b.c, now=b.now)
 
 
 @case("nodes")

@@ -18,7 +18,7 @@ ONCE = '{"max_attempts":1,"priority":-7}'
 def known(run, namespace):
     """A node has said that it knows shop.add (from queue `sums`) and shop.send."""
     run(
-        commands.beat(
+        commands.register_node(
             keys.cluster(namespace),
             node="n",
             ttl_ms=30_000,
@@ -64,7 +64,7 @@ def test_what_the_tasks_code_says_holds(taskq, known, words):
 
 def test_a_task_served_from_two_queues_is_said(taskq, known, run, namespace):
     other = [("shop.add", "apart", "async")]
-    run(commands.beat(keys.cluster(namespace), node="n2", ttl_ms=30_000, fields={}, tasks=other))
+    run(commands.register_node(keys.cluster(namespace), node="n2", ttl_ms=30_000, fields={}, tasks=other))
     result = taskq("enqueue", "shop.add", "1", "2")
     assert result.stdout.startswith("apart:")
     assert "from two queues, 'apart' and 'sums': this job goes to 'apart'; --queue chooses" in result.stderr

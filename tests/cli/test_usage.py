@@ -60,7 +60,6 @@ WRONG = [
 ]
 
 LATER = [
-    ("node", "list"),
     ("job", "why", "q:1"),
     ("queue", "limit", "email"),
     ("stats", "--watch"),
@@ -69,8 +68,6 @@ LATER = [
     ("worker", "shop", "-q", "email=2..20"),
     ("worker", "shop", "-w", "2..8"),
     ("worker", "shop", "--processes", "2"),
-    ("worker", "shop", "--label", "gpu=yes"),
-    ("worker", "shop", "--health-port", "8080"),
 ]
 
 

@@ -139,7 +139,9 @@ def test_a_name_alone_goes_where_it_is_told(app):
 def test_a_name_alone_goes_where_nodes_serve_it(app, run, namespace):
     cluster = keys.cluster(namespace)
     assert app.by_name("mail.send").enqueue("a").queue == "default", "nobody knows it yet"
-    beat = commands.beat(cluster, node="n", ttl_ms=30_000, fields={"pid": 1}, tasks=[("mail.send", "email", "async")])
+    beat = commands.register_node(
+        cluster, node="n", ttl_ms=30_000, fields={"pid": 1}, tasks=[("mail.send", "email", "async")]
+    )
     run(beat)
     task = app.by_name("mail.send")
     assert task.enqueue("a").queue == "email"
@@ -152,7 +154,7 @@ def test_the_nodes_word_beats_the_apps_default_queue(app, run, namespace):
     app.configure(defaults=Options(queue="low"))
     assert app.by_name("mail.send").enqueue("a").queue == "low"
     run(
-        commands.beat(
+        commands.register_node(
             keys.cluster(namespace), node="n", ttl_ms=9000, fields={}, tasks=[("mail.send", "email", "async")]
         )
     )
@@ -161,7 +163,7 @@ def test_the_nodes_word_beats_the_apps_default_queue(app, run, namespace):
 
 def knows(run, namespace, *tasks, node="n"):
     fields = {"tasks": json.dumps([task for task, *_ in tasks])}
-    run(commands.beat(keys.cluster(namespace), node=node, ttl_ms=30_000, fields=fields, tasks=tasks))
+    run(commands.register_node(keys.cluster(namespace), node=node, ttl_ms=30_000, fields=fields, tasks=tasks))
 
 
 ONCE = json.dumps({"max_attempts": 1, "priority": 7, "tags": ["x"], "keep": "1h", "later": "?"})
@@ -212,7 +214,11 @@ def test_a_task_that_nobody_knows_is_said_once_with_the_nearest(app, run, namesp
 
 def test_two_queues_for_a_task_are_said(app, run, namespace, caplog):
     knows(run, namespace, ("mail.send", "b", "async"), node="n1")
-    run(commands.beat(keys.cluster(namespace), node="n2", ttl_ms=9000, fields={}, tasks=[("mail.send", "a", "async")]))
+    run(
+        commands.register_node(
+            keys.cluster(namespace), node="n2", ttl_ms=9000, fields={}, tasks=[("mail.send", "a", "async")]
+        )
+    )
     assert app.by_name("mail.send").enqueue("a").queue == "a"
     assert "from two queues" in caplog.text
 

@@ -151,11 +151,11 @@ def test_clear_with_a_limit_takes_the_longest_ended_of_each_state(app, task, han
 
 def test_nodes_are_listed_with_what_they_know(app, run, namespace):
     fields = {"queues": '["email"]', "tasks": '["mail.send", 7]', "pid": 5, "workers": "many"}
-    run(commands.beat(keys.cluster(namespace), node="h-1-a", ttl_ms=9000, fields=fields))
-    run(commands.beat(keys.cluster(namespace), node="h-2-b", ttl_ms=9000, fields={"tasks": "{"}))
+    run(commands.register_node(keys.cluster(namespace), node="h-1-a", ttl_ms=9000, fields=fields))
+    run(commands.register_node(keys.cluster(namespace), node="h-2-b", ttl_ms=9000, fields={"tasks": "{"}))
     first, second = app.inspector.nodes()
     assert (first["id"], first["queues"], first["tasks"], first["pid"], first["workers"]) == (
-        "h-1-a", ["email"], ["mail.send"], 5, "many",
+        "h-1-a", ["email"], ["mail.send"], 5, None,
     )  # fmt: skip
     assert first["last_seen"].endswith("Z")
     assert (second["queues"], second["tasks"]) == ([], [])

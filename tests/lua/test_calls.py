@@ -149,20 +149,12 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     ),
     "register_queue": (2, 0, lambda room, n: commands.register_queue(_registry(room), "default")),
     "queues": (1, 0, lambda room, n: commands.queues(_registry(room))),
-    "beat": (
-        4,
-        3,
-        lambda room, n: commands.beat(
-            _registry(room),
-            node="n",
-            ttl_ms=9_000,
-            fields={"a": 1},
-            tasks=[(f"t{i}", "q", "async") for i in range(n)],
-            now=room.now,
-        ),
-    ),
+    "register_node": (7, 4, lambda room, n: _node(room, n, commands.register_node)),
+    "beat": (5, 4, lambda room, n: _after(room.run(_node(room, 0)), _node(room, n, commands.beat))),
+    "mark_dead": (3, 2, lambda room, n: _after(_dead(room, n), _mark(room))),
+    "forget_nodes": (3, 2, lambda room, n: _after(_dead(room, n), commands.forget_nodes(_registry(room), silent_ms=9))),
     "depart": (2, 0, lambda room, n: commands.depart(_registry(room), "n")),
-    "nodes": (1, 0, lambda room, n: commands.nodes(_registry(room))),
+    "nodes": (1, 1, lambda room, n: _after(_dead(room, n), commands.nodes(_registry(room), every=True))),
     "task_info": (1, 0, lambda room, n: commands.task_info(_registry(room), "t")),
     "pulse": (4, 0, lambda room, n: _after(_told(room, n), _pulse(room))),
     "resign": (4, 0, lambda room, _: _after(_pulse(room), _resign(room))),
@@ -204,7 +196,7 @@ COSTS |= {
     "mend_keys": (1, 2, lambda room, n: fsck.mend_keys(room.q, [fsck.Wanted(f"k{i}", "hash", 5) for i in range(n)])),
 }
 # Called without an injected time, these read the clock once.
-CLOCK = {"nodes": 1}
+CLOCK = {"nodes": 1, "forget_nodes": 1}
 
 
 def _rows(ids: list[str]) -> list[fsck.Row]:
@@ -213,6 +205,23 @@ def _rows(ids: list[str]) -> list[fsck.Row]:
 
 def _lanes(n: int) -> list[fsck.Lane]:
     return [fsck.Lane("async", str(i)) for i in range(n)]
+
+
+def _node(
+    room: Room, n: int, command: Callable[..., Command[Any]] = commands.register_node, node: str = "n"
+) -> Command[Any]:
+    tasks = [(f"t{i}", "q", "async") for i in range(n)]
+    return command(_registry(room), node=node, ttl_ms=9_000, fields={"state": "active"}, tasks=tasks, now=room.now)
+
+
+def _dead(room: Room, n: int) -> None:
+    for i in range(n):
+        room.run(_node(room, 0, node=f"n{i}"))
+    room.now += 31_000
+
+
+def _mark(room: Room) -> Command[Any]:
+    return commands.mark_dead(_registry(room), node="n", term=room.run(_pulse(room)).term, now=room.now)
 
 
 def _told(room: Room, n: int) -> None:

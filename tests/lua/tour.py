@@ -11,9 +11,12 @@ from taskq import commands, keys
 from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
 from taskq.fsck import judge
 from taskq.inspector import _leader, _lock, _shown
+from taskq.nodes import _page as _nodes
 from tests.lua.room import LEASE_MS, Room, new
 from tests.lua.test_cancel import seed
 
+ACTIVE = {"state": "active"}
+TASKS = [("t", "default", "async")]
 STATES = ("scheduled", "retryable", "completed", "failed", "cancelled", "running", "available")
 ALL_STATES = (*STATES, "pending")
 WAIT_FOR = "default:available"
@@ -23,7 +26,7 @@ def lively(room: Room) -> dict[str, int]:
     """A queue with a job in each state, one in front of a lane, and a registered node. Epochs of what runs."""
     c = keys.cluster(room.q.namespace)
     room.run(commands.register_queue(c, "default"))
-    room.run(commands.beat(c, node="n", ttl_ms=9_000, fields={"a": 1}, tasks=[("t", "default", "async")]))
+    room.run(commands.register_node(c, node="n", ttl_ms=9_000, fields=ACTIVE, tasks=TASKS))
     room.do(commands.declare, kinds={"t": "async", "u": "thread"}, retention={"keep_completed": 86_400_000})
     for state in STATES:
         seed(room, state, state, **({} if state == "running" else {"expires": "+10000000"}))
@@ -102,16 +105,26 @@ def _fsck(room: Room, ids: list[str]) -> Iterator[Command[Any]]:
 def _registry(room: Room) -> Iterator[Command[Any]]:
     c = keys.cluster(room.q.namespace)
     yield commands.queues(c)
-    yield commands.nodes(c)
+    yield commands.nodes(c, every=True).then(lambda found: _nodes(found, 9, 0, leader="n"))
     yield commands.task_info(c, "t")
-    yield commands.beat(c, node="n", ttl_ms=9_000, fields={"a": 1}, tasks=[("t", "default", "async")])
+    yield commands.register_node(c, node="n", ttl_ms=9_000, fields=ACTIVE, tasks=TASKS)
+    yield commands.beat(c, node="n", ttl_ms=9_000, fields=ACTIVE, tasks=TASKS)
     yield commands.register_queue(c, "default")
-    yield commands.depart(c, "n")
     yield commands.order(c, "drain", "*", by="somebody")
     yield commands.pulse(c, node="n", leads=True, ttl_ms=6_000)
     yield commands.leader(c).then(_leader)
+    yield from _dead(room, c)
+    yield commands.forget_nodes(c)
+    yield commands.depart(c, "n")
     yield commands.resign(c, node="n", term=1)
     yield from _locks(c)
+
+
+def _dead(room: Room, c: keys.ClusterKeys) -> Iterator[Command[Any]]:
+    """Whoever leads looks for the dead."""
+    led: list[commands.Leader] = []
+    yield commands.leader(c).then(led.append)
+    yield commands.mark_dead(c, node=led[0].node, term=led[0].term)
 
 
 def _locks(c: keys.ClusterKeys) -> Iterator[Command[Any]]:

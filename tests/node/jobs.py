@@ -13,6 +13,7 @@ class FakeKnown:
     """As `taskq.node.known.Known`, around any function."""
 
     def __init__(self, fn=None, executor="async", timeout_ms=0, kill_after_ms=0, backoff=None):
+        self.place = -1
         self.fn = fn
         self.executor = executor
         self.timeout_ms = timeout_ms

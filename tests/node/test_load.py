@@ -90,7 +90,7 @@ def test_the_greeting_tells_what_the_node_must_know():
     app = TaskQ(namespace="n")
 
     @app.task(name="mail", queue="email", backoff=Backoff.fixed("5s", jitter=False), timeout=5)
-    async def mail():
+    async def mail(to: str, *, subject="hi") -> "int":
         pass
 
     @app.task(name="once", max_attempts=1, priority=5, tags=["x"], meta={"k": "v"}, keep="1h", delay=0.5, expires="1d")
@@ -101,11 +101,29 @@ def test_the_greeting_tells_what_the_node_must_know():
     def count():
         pass
 
+    class Rude:
+        def __repr__(self):
+            raise SystemError("no")
+
+    @app.task(name="rude")
+    def rude(x=Rude()):  # noqa: B008
+        pass
+
     hello = greeting(app, [])
+    assert hello.tasks["rude"]["parameters"] == ""
     assert hello.queues == ["default", "email"]
     assert hello.settings["namespace"] == "n"
-    assert hello.tasks["mail"] == {"queue": "email", "executor": "async", "backoff": "fixed:5000:86400000:exact"}
-    assert hello.tasks["count"] == {"queue": "default", "executor": "thread", "backoff": None}
+    assert hello.tasks["mail"] == {
+        "queue": "email",
+        "executor": "async",
+        "backoff": "fixed:5000:86400000:exact",
+        "parameters": "(to: str, *, subject='hi') -> int",
+        "settings": {"backoff": "fixed:5000:86400000:exact", "timeout": "5s", "hard_timeout": "15s"},
+    }
+    assert hello.tasks["count"] == {
+        "queue": "default", "executor": "thread", "backoff": None, "parameters": "()",
+        "settings": {"backoff": "a function"},
+    }  # fmt: skip
     assert hello.tasks["once"]["options"] == {
         "max_attempts": 1, "priority": 5, "tags": ("x",), "meta": {"k": "v"}, "keep": "1h", "delay": "500ms",
         "expires": "1d",

@@ -1,7 +1,10 @@
 """What a node says of itself, and how often."""
 
+import asyncio
 import json
 import os
+import re
+import time
 
 import pytest
 
@@ -9,9 +12,10 @@ from taskq import commands, keys
 from taskq.errors import Unavailable
 from taskq.node import registry as registry_module
 from taskq.node.channel import Hello
+from taskq.node.doings import doings, identity
 from taskq.node.options import NodeOptions
 from taskq.node.queues import Queues
-from taskq.node.registry import EVERY_S, Registry, record
+from taskq.node.registry import EVERY_S, LOOK_S, Registry
 
 HELLO = Hello(
     {},
@@ -29,9 +33,34 @@ class Source:
     """Where the registry gets its hello from."""
 
     hello = None
+    state = "active"
 
     def __call__(self):
         return self.hello
+
+    def doings(self):
+        return doings([], state=self.state, workers=2, concurrency={"async": 7})
+
+
+@pytest.fixture
+def again(registry):
+    """Steps at once, whatever the time is."""
+
+    async def again():
+        registry.soon()
+        return await registry.step()
+
+    return again
+
+
+@pytest.fixture
+def nodes(ground):
+    """All the nodes that are known, as they are stored."""
+
+    async def nodes():
+        return (await ground.do(commands.nodes(keys.cluster(ground.namespace), every=True))).nodes
+
+    return nodes
 
 
 @pytest.fixture
@@ -41,26 +70,31 @@ def source():
 
 @pytest.fixture
 def registry(ground, settings, source):
-    return Registry(ground.queues(), settings, "host-1-abc", NodeOptions(), hello=source, workers=lambda: 2)
+    return Registry(ground.queues(), settings, "host-1-abc", NodeOptions(), hello=source, doings=source.doings)
 
 
 def test_the_record_is_readable_text():
-    fields = record(HELLO, NodeOptions(concurrency=7), 2)
+    options = NodeOptions(labels={"zone": "a"}, capacity={"gpu": 2}, metadata={"by": "me"}, health_port=8_000)
+    fields = identity(HELLO, options)
     assert json.loads(fields["queues"]) == ["email", "default"]
     assert json.loads(fields["tasks"]) == ["clean", "mail.read", "mail.send"]
-    assert (fields["pid"], fields["workers"], fields["concurrency"]) == (os.getpid(), 2, 7)
+    assert [json.loads(fields[name]) for name in ("labels", "capacity", "metadata")] == [
+        {"zone": "a"}, {"gpu": 2}, {"by": "me"},
+    ]  # fmt: skip
+    assert (fields["pid"], fields["port"]) == (os.getpid(), 8_000)
+    assert re.fullmatch(r"[0-9.]{7,15}", fields["host"])
 
 
-async def test_before_the_hello_it_says_nothing(ground, registry):
-    assert await registry.step() == EVERY_S
-    assert await ground.do(commands.nodes(keys.cluster(ground.namespace))) == []
+async def test_before_the_hello_it_says_nothing(registry, nodes):
+    assert await registry.step() == LOOK_S
+    assert await nodes() == []
 
 
-async def test_a_beat_shows_the_node_its_queues_and_its_tasks(ground, registry, source):
+async def test_a_beat_shows_the_node_its_queues_and_its_tasks(ground, registry, source, nodes):
     source.hello = HELLO
     await registry.step()
     cluster = keys.cluster(ground.namespace)
-    (node,) = await ground.do(commands.nodes(cluster))
+    (node,) = await nodes()
     assert node["id"] == "host-1-abc"
     assert int(node["last_seen"]) > 0
     assert await ground.do(commands.queues(cluster)) == ["default", "email"]
@@ -86,14 +120,83 @@ async def test_a_task_that_a_later_worker_knows_is_said_at_the_next_beat(ground,
     assert await ground.do(commands.task_info(keys.cluster(ground.namespace), "new"))
 
 
-async def test_what_was_declared_is_not_said_at_every_beat(ground, registry, source, monkeypatch):
+async def test_a_beat_comes_every_10_s_and_at_a_change(ground, registry, source, nodes, monkeypatch):
+    source.hello, clock = HELLO, [100.0]
+    monkeypatch.setattr(registry_module.time, "monotonic", lambda: clock[0])
+    await registry.step()
+    (first,) = await nodes()
+    source.state = "draining"
+    clock[0] += EVERY_S - 0.01
+    await registry.step()
+    assert await nodes() == [first]
+    clock[0] += 0.01
+    await registry.step()
+    (node,) = await nodes()
+    assert node["state"] == "draining"
+    source.state = "active"
+    registry.soon()
+    await registry.step()
+    (node,) = await nodes()
+    assert node["state"] == "active"
+    assert (node["incarnation"], node["created_at"]) == ("1", first["created_at"])
+
+
+@pytest.mark.parametrize("how", ["lost", "dead", "emptied"])
+async def test_a_node_that_is_known_no_more_registers_again(ground, source, nodes, again, how):
+    source.hello = HELLO
+    await again()
+    (first,) = await nodes()
+    cluster = keys.cluster(ground.namespace)
+    if how == "dead":
+        ground.raw.hset(cluster.node("host-1-abc"), "state", "dead")
+    elif how == "lost":
+        ground.raw.delete(cluster.node("host-1-abc"))
+    else:
+        ground.raw.flushdb()
+    await again()
+    (node,) = await nodes()
+    assert (node["state"], node["incarnation"], node["created_at"]) == ("active", "2", first["created_at"])
+    assert node["queues"] == first["queues"]
+    await again()
+    (node,) = await nodes()
+    assert node["incarnation"] == "2"
+
+
+async def test_at_its_start_the_long_silent_are_forgotten(ground, registry, source, nodes):
+    old = commands.register_node(
+        keys.cluster(ground.namespace), node="old", ttl_ms=600_000, fields={}, now=int(time.time() * 1000) - 301_000
+    )
+    await ground.do(old)
+    source.hello = HELLO
+    await registry.step()
+    assert [node["id"] for node in await nodes()] == ["host-1-abc"]
+
+
+async def test_a_leave_waits_for_a_registration_under_way(ground, registry, source, nodes, monkeypatch):
+    source.hello, run, sent = HELLO, Queues.run, asyncio.Event()
+
+    async def slow(queues, command, **options):
+        if command.script.name == "register_node":
+            sent.set()
+            await asyncio.sleep(0.2)
+        return await run(queues, command, **options)
+
+    monkeypatch.setattr(Queues, "run", slow)
+    step = asyncio.create_task(registry.step())
+    await sent.wait()
+    step.cancel()
+    await registry.depart()
+    assert await nodes() == []
+
+
+async def test_what_was_declared_is_not_said_at_every_beat(ground, registry, source, again, monkeypatch):
     source.hello = HELLO
     await registry.step()
     ground.raw.delete(keys.queue(ground.namespace, "email").fixed("kinds"))
-    await registry.step()
+    await again()
     assert not ground.raw.exists(keys.queue(ground.namespace, "email").fixed("kinds"))
     monkeypatch.setattr(registry_module, "DECLARE_S", 0)
-    await registry.step()
+    await again()
     assert ground.raw.exists(keys.queue(ground.namespace, "email").fixed("kinds"))
 
 
@@ -126,10 +229,10 @@ async def test_a_thousand_tasks(ground, registry, source):
     assert ground.raw.hlen(keys.queue(ground.namespace, "q").fixed("kinds")) == 1_000
 
 
-async def test_departing_takes_the_record_away(ground, registry, source):
+async def test_departing_takes_the_record_away(ground, registry, source, nodes):
     source.hello = HELLO
     await registry.step()
     await registry.depart()
     cluster = keys.cluster(ground.namespace)
-    assert await ground.do(commands.nodes(cluster)) == []
+    assert await nodes() == []
     assert not ground.raw.exists(cluster.node("host-1-abc"))

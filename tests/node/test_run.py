@@ -103,7 +103,7 @@ def alive(pid):
 
 
 def nodes(run, namespace):
-    return run(commands.nodes(keys.cluster(namespace)))
+    return run(commands.nodes(keys.cluster(namespace))).nodes
 
 
 def test_it_shows_itself_and_takes_its_leave(start, run, namespace):

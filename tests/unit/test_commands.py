@@ -23,7 +23,7 @@ from taskq.commands import (
     Release,
     Snoozed,
 )
-from taskq.errors import InvalidTransition, JobAlreadyExists, JobNotFound
+from taskq.errors import InvalidTransition, JobAlreadyExists, JobNotFound, LeadershipLost, NodeNotFound
 
 Q = keys.queue("ns", "email")
 C = keys.cluster("ns")
@@ -43,8 +43,8 @@ CALLS: dict[str, commands.Command[Any]] = {
     "expire": commands.expire(Q, limit=5, now=7),
     "prune": commands.prune(Q, limit=5, now=7),
     "wake": commands.wake(Q, {"async": 1}, now=7),
-    "cancel": commands.cancel(Q, ["email:1"], running=False, force=True, partial=True, now=7),
-    "retry": commands.retry(Q, ["email:1"], partial=True, now=7),
+    "cancel": commands.cancel(Q, ["email:1"], running=False, force=True, partial=True, token="f00d", now=7),
+    "retry": commands.retry(Q, ["email:1"], partial=True, token="f00d", now=7),
     "pause": commands.pause(Q, now=7),
     "resume": commands.resume(Q, now=7),
     "purge": commands.purge(Q, states=["available"], limit=5, now=7),
@@ -56,10 +56,19 @@ CALLS: dict[str, commands.Command[Any]] = {
     "declare": commands.declare(Q, kinds={"t": "async"}, retention={"keep_failed": 9}, now=7),
     "register_queue": commands.register_queue(C, "email"),
     "queues": commands.queues(C),
+    "register_node": commands.register_node(
+        C, node="n", ttl_ms=5, fields={"pid": 1}, known=commands.Registered(2, 6), now=7
+    ),
     "beat": commands.beat(C, node="n", ttl_ms=5, fields={"pid": 1}, tasks=[("t", "email", "async")], now=7),
+    "mark_dead": commands.mark_dead(C, node="n", term=6, limit=9, now=7),
+    "forget_nodes": commands.forget_nodes(C, silent_ms=8, limit=9, now=7),
     "depart": commands.depart(C, "n"),
-    "nodes": commands.nodes(C, within_ms=5, limit=6, now=7),
+    "nodes": commands.nodes(C, node="n", limit=6, offset=1, now=7),
     "task_info": commands.task_info(C, "t", now=7),
+    "pulse": commands.pulse(C, node="n", leads=True, ttl_ms=5, after="1-1", now=7),
+    "resign": commands.resign(C, node="n", term=6, now=7),
+    "leader": commands.leader(C, now=7),
+    "order": commands.order(C, "drain", "*", by="me", more="{}", now=7),
     "lock_acquire": commands.lock_acquire(
         C, name="l", token="f00d", ttl_ms=9, waits=True, place="8", owner="h:1", job="email:1", now=7
     ),
@@ -69,6 +78,7 @@ CALLS: dict[str, commands.Command[Any]] = {
 }
 OF_THE_CLUSTER = {
     *("register_queue", "queues", "beat", "depart", "nodes", "task_info"),
+    *("register_node", "mark_dead", "forget_nodes", "pulse", "resign", "leader", "order"),
     *("lock_acquire", "lock_extend", "lock_release", "locks"),
 }
 ARGUMENTS: dict[str, list[Any]] = {
@@ -85,8 +95,8 @@ ARGUMENTS: dict[str, list[Any]] = {
     "expire": [7, 5],
     "prune": [7, 5],
     "wake": [7, "async"],
-    "cancel": [7, 0, 1, 1, "email:1"],
-    "retry": [7, 1, "email:1"],
+    "cancel": [7, 0, 1, 1, "f00d", "email:1"],
+    "retry": [7, 1, "f00d", "email:1"],
     "pause": [7],
     "resume": [7],
     "purge": [7, 5, "available"],
@@ -98,10 +108,17 @@ ARGUMENTS: dict[str, list[Any]] = {
     "declare": [7, 1, "keep_failed", 9, "t", "async"],
     "register_queue": ["", "email"],
     "queues": [""],
-    "beat": [7, "n", 5, 1, "pid", 1, "t", "email", "async", ""],
+    "register_node": [7, "n", 5, 30_000, 2, 6, 1, "pid", 1],
+    "beat": [7, "n", 5, 30_000, 1, "pid", 1, "t", "email", "async", "", ""],
+    "mark_dead": [7, "n", 6, 30_000, 9],
+    "forget_nodes": [7, 8, 9],
     "depart": ["", "n"],
-    "nodes": [7, 5, 6],
+    "nodes": [7, "n", 30_000, 6, 1],
     "task_info": [7, "t"],
+    "pulse": [7, "n", 1, 5, "1-1"],
+    "resign": [7, "n", 6],
+    "leader": [7],
+    "order": [7, "drain", "*", "me", "{}"],
     "lock_acquire": [7, "l", "f00d", 9, 1, "8", "h:1", "email:1"],
     "lock_extend": [7, "l", "f00d", 9],
     "lock_release": [7, "l", "", 8],
@@ -215,7 +232,19 @@ def test_the_rest_reads_plain_values():
     assert [CALLS[name].read(1) for name in ("pause", "resume", "register_queue", "depart")] == [True] * 4
     assert [CALLS[name].read(3) for name in ("promote", "expire", "prune", "clear", "declare")] == [3] * 5
     assert CALLS["queues"].read([b"b", b"a"]) == ["a", "b"]
-    assert CALLS["nodes"].read([[b"id", b"n"]]) == [{"id": "n"}]
+    assert CALLS["nodes"].read([3, b"7", [[b"id", b"n"]]]) == (3, 7, [{"id": "n"}])
+    assert CALLS["register_node"].read([b"2", b"7"]) == (2, 7)
+    assert CALLS["mark_dead"].read([b"ok", b"n"]) == ["n"]
+    assert CALLS["forget_nodes"].read(2) == 2
+    assert CALLS["leader"].read([b"n", b"8", b"7", b"9"]) == ("n", 8, 7, 9)
+    assert CALLS["pulse"].read([b"n", b"8", 5, b"7", b"1-1", [[b"verb", b"drain", b"to", b"*", b"at", b"6"], []]]) == (
+        "n", 8, 5, 7, "1-1", (("drain", "*", "", "", 6),),
+    )  # fmt: skip
+    with pytest.raises(LeadershipLost):
+        CALLS["mark_dead"].read([b"lost"])
+    for word in (b"unknown", b"dead"):
+        with pytest.raises(NodeNotFound):
+            CALLS["beat"].read(word)
     assert CALLS["task_info"].read([]) is None
     known = [b"queue", b"email", b"last_seen", b"5"]
     assert CALLS["task_info"].read(known) == {"queue": "email", "last_seen": "5"}

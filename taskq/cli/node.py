@@ -1,0 +1,174 @@
+"""`taskq node …`: list, show, drain, resume, stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from taskq.app import TaskQ
+from taskq.cli import output
+from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.place import app
+from taskq.cli.refusal import WrongUsage
+
+SEEN_S = 10.0
+_AGAIN_S = 0.1
+
+
+@click.group(
+    cls=Noun,
+    examples=("taskq node list",),
+)
+@server_options
+def node() -> None:
+    """Nodes, each a running `taskq worker`: who is there, what each does; drain one, let it go on, stop it."""
+
+
+@node.command(
+    "list",
+    short_help="The nodes that live.",
+    examples=(
+        "taskq node list",
+        "taskq node list --all --json",
+    ),
+)
+@click.option("--all", "every", is_flag=True, help="With those that died within the last five minutes.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=1000, help="Nodes a page.")
+@click.option("--offset", type=click.IntRange(0), default=0, help="How many to skip.")
+@json_option
+@server_options
+def list_(*, every: bool, limit: int, offset: int, json_: bool) -> None:
+    """The nodes that live: whose last beat, which comes every ten seconds, is younger than thirty."""
+    page = app().nodes.list(all=every, limit=limit, offset=offset)
+    if json_:
+        output.document(page)
+        return
+    rows = [
+        (
+            each["id"],
+            f"{each['state']}, leads" if each["leader"] else each["state"],
+            each["health"],
+            each["workers"],
+            f"{each['stats']['busy']}/{each['stats']['slots']}",
+            ",".join(each["queues"]),
+            output.instant(each["last_seen"]),
+        )
+        for each in page["data"]
+    ]
+    output.table(
+        ("id", "state", "health", "workers", "busy", "queues", "last seen"),
+        rows,
+        numbers=("workers", "busy"),
+        spare={"last seen": 0, "queues": 12, "workers": 0, "health": 0},
+    )
+
+
+@node.command(
+    short_help="Everything about a node.",
+    examples=("taskq node show web-1-4711-3fa9c1 --json",),
+)
+@click.argument("id", metavar="ID")
+@json_option
+@server_options
+def show(*, id: str, json_: bool) -> None:
+    """What a node says of itself, and what it runs: the longest running first."""
+    found = app().nodes.get(id)
+    if json_:
+        output.document(found)
+        return
+    stats = found.pop("stats")
+    output.pairs((name, _shown(name, value)) for name, value in found.items())
+    output.put(f"{stats['busy']} of {stats['slots']} slots are busy")
+    if stats["running"]:
+        rows = [(each["job"], each["task"], output.instant(each["started_at"])) for each in stats["running"]]
+        output.table(("job", "task", "started at"), rows, spare={"task": 12})
+    if stats["busy"] > len(stats["running"]):
+        output.note(f"{stats['busy'] - len(stats['running'])} more, which started later")
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name in {"created_at", "last_seen"}:
+        return output.instant(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={each}" for key, each in value.items())
+    return ", ".join(value) if isinstance(value, list) else value
+
+
+def _named(ids: tuple[str, ...], every: bool, place: TaskQ) -> list[str]:  # noqa: FBT001 (a flag, passed on)
+    """The nodes that are meant."""
+    if every == bool(ids):
+        raise WrongUsage("name the nodes, or give --all for every node that lives")
+    return list(ids) or [str(each["id"]) for each in place.nodes.list()["data"]]
+
+
+def _tell(place: TaskQ, ids: list[str], order: Callable[[str], None], *, done: str, gone: bool = False) -> None:
+    """Give each its order, then wait for what is to be seen of it."""
+    for id in ids:
+        order(id)
+    until = time.monotonic() + SEEN_S
+    for id in ids:
+        while not (seen := _state(place, id) in ((None,) if gone else (done,))) and time.monotonic() < until:
+            time.sleep(_AGAIN_S)
+        output.put(f"{id}: {done}" if seen else f"{id}: was told; see `taskq node list`")
+
+
+def _state(place: TaskQ, id: str) -> str | None:
+    from taskq.errors import NodeNotFound
+
+    try:
+        return str(place.nodes.get(id)["state"])
+    except NodeNotFound:
+        return None
+
+
+_every = click.option("--all", "every", is_flag=True, help="Every node that lives.")
+_ids = click.argument("ids", nargs=-1, metavar="ID…")
+
+
+@node.command(
+    short_help="Claim nothing more; what runs is finished.",
+    examples=("taskq node drain web-1-4711-3fa9c1",),
+)
+@_ids
+@_every
+@server_options
+def drain(*, ids: tuple[str, ...], every: bool) -> None:
+    """Have nodes claim nothing more: running jobs are finished, the nodes stay, and lead no more. See `resume`."""
+    place = app()
+    _tell(place, _named(ids, every, place), place.nodes.drain, done="draining")
+
+
+@node.command(
+    short_help="Claim again.",
+    examples=("taskq node resume --all",),
+)
+@_ids
+@_every
+@server_options
+def resume(*, ids: tuple[str, ...], every: bool) -> None:
+    """Have drained nodes claim jobs again."""
+    place = app()
+    _tell(place, _named(ids, every, place), place.nodes.resume, done="active")
+
+
+@node.command(
+    short_help="End nodes, as SIGTERM does.",
+    examples=("taskq node stop web-1-4711-3fa9c1 --yes",),
+)
+@_ids
+@_every
+@yes_option
+@server_options
+def stop(*, ids: tuple[str, ...], every: bool, yes: bool) -> None:
+    """End nodes, as SIGTERM does: running jobs get their grace, what is left is given back. A supervisor may start
+    them again. Off a terminal --yes is needed.
+    """
+    place = app()
+    named = _named(ids, every, place)
+    for id in named:
+        place.nodes.get(id)
+    confirm(f"stop {len(named)} node(s)?", yes=yes, does="ends nodes")
+    _tell(place, named, place.nodes.stop, done="ends", gone=True)

@@ -1,0 +1,90 @@
+"""What a node's record shows, as the fields of a hash: who it is, what it serves, and at each beat what it does now."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from taskq.node.channel import Hello
+from taskq.node.options import NodeOptions
+from taskq.node.table import Entry
+from taskq.units import rfc3339
+
+RUNNING_MAX = 250
+
+
+class Told(Protocol):
+    """What is needed of a `Child`: the names of its tasks, and what it holds."""
+
+    hello: Hello | None
+
+    def held(self) -> list[Entry]:
+        """What stands in its table."""
+
+
+def identity(hello: Hello, options: NodeOptions) -> dict[str, str | int]:
+    """What stays as it is while the node lives, unless its code changes; lists and maps as JSON."""
+    return {
+        "hostname": socket.gethostname(),
+        "host": address(),
+        "port": options.health_port or "",
+        "pid": os.getpid(),
+        "version": hello.version,
+        "queues": _json(hello.queues),
+        "tasks": _json(sorted(hello.tasks)),
+        "capacity": _json(options.capacity),
+        "labels": _json(options.labels),
+        "metadata": _json(options.metadata),
+    }
+
+
+def doings(
+    children: Sequence[Told], *, state: str, workers: int, concurrency: Mapping[str, int]
+) -> dict[str, str | int]:
+    """What changes from beat to beat.
+
+    Args:
+        children: the workers that live.
+        state: `active` or `draining`.
+        workers: how many there should be.
+        concurrency: executor kind → how many jobs each of them runs at a time.
+    """
+    running = [
+        {"job": entry.id, "task": _task(child, entry), "started_at": rfc3339(entry.epoch)}
+        for child in children
+        for entry in child.held()
+        if not entry.ended
+    ]
+    slots = len(children) * sum(concurrency.values())
+    running.sort(key=lambda each: str(each["started_at"]))
+    stats = {"slots": slots, "busy": len(running), "running": running[:RUNNING_MAX]}
+    return {
+        "state": state,
+        "workers": workers,
+        "concurrency": _json(concurrency),
+        "stats": _json(stats),
+    }
+
+
+def _task(child: Told, entry: Entry) -> str | None:
+    """The name of a task, which the table knows by its place in the worker's hello."""
+    if child.hello is None or not 0 <= entry.task < len(child.hello.tasks):
+        return None
+    return list(child.hello.tasks)[entry.task]
+
+
+def address() -> str:
+    """The address by which other hosts most likely reach this one. No name is looked up, nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:  # no network
+            return "127.0.0.1"
+
+
+def _json(value: Iterable[Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

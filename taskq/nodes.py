@@ -1,0 +1,168 @@
+"""`app.nodes`: who serves this namespace, and telling them to drain, to go on, to stop."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+from taskq import commands, keys
+from taskq.client import AsyncClient, Client
+from taskq.commands import Command
+from taskq.connection import run, run_async, run_many, run_many_async
+from taskq.errors import NodeNotFound, did_you_mean, shown
+from taskq.presence import node_shown
+
+LIMIT_MAX = 1000
+EVERY = "*"
+
+
+class Place(Protocol):
+    """What is needed of an app."""
+
+    @property
+    def client(self) -> Client:
+        """The way to the server for threads."""
+
+    @property
+    def aclient(self) -> AsyncClient:
+        """The way to the server for coroutines."""
+
+
+class Nodes:
+    """The nodes of a namespace. Every method has an a-twin.
+
+    A node is a dict as JSON has it: `id hostname host port pid version state health leader queues tasks workers
+    concurrency capacity labels metadata incarnation created_at last_seen stats`. `state` is active, draining or dead;
+    `health` healthy (the last beat is younger than 15 s), warning (than 30 s) or unhealthy; `stats` has `slots`, `busy`
+    and `running`: job, task and started_at of at most 250.
+
+    Orders reach a node within a second or two. Each says how things shall be, so giving it twice does no harm; that it
+    was done is seen in the node's `state`.
+    """
+
+    def __init__(self, app: Place) -> None:
+        self._app = app
+
+    def list(self, *, all: bool = False, limit: int = 1000, offset: int = 0) -> dict[str, Any]:
+        """A page `{data, total, limit, offset}` of nodes, by id.
+
+        Args:
+            all: with those that died within the last five minutes.
+            limit: nodes a page, 1 to 1000.
+            offset: how many to skip.
+
+        Raises:
+            ValueError: a number out of range.
+            Unavailable: Redis gave no answer in time.
+        """
+        server = self._app.client.server
+        found, leader = run_many(server, self._look(all=all, limit=limit, offset=offset))
+        return _page(found, limit, offset, leader=leader.node)
+
+    async def alist(self, *, all: bool = False, limit: int = 1000, offset: int = 0) -> dict[str, Any]:
+        """As `list`, awaited."""
+        server = self._app.aclient.server
+        found, leader = await run_many_async(server, self._look(all=all, limit=limit, offset=offset))
+        return _page(found, limit, offset, leader=leader.node)
+
+    def get(self, id: str) -> dict[str, Any]:
+        """One node, whether it lives or not.
+
+        Raises:
+            NodeNotFound: there is none with this id.
+            Unavailable: Redis gave no answer in time.
+        """
+        server = self._app.client.server
+        found, leader = run_many(server, self._look(node=id))
+        if not found.nodes:
+            raise _none(id, run(server, self._look()[0]))
+        return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
+
+    async def aget(self, id: str) -> dict[str, Any]:
+        """As `get`, awaited."""
+        server = self._app.aclient.server
+        found, leader = await run_many_async(server, self._look(node=id))
+        if not found.nodes:
+            raise _none(id, await run_async(server, self._look()[0]))
+        return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
+
+    def drain(self, id: str) -> None:
+        """Have a node claim nothing more: what runs is finished, the node stays and takes no part in elections.
+
+        Args:
+            id: a node's id, or "*" for every node that lives now.
+
+        Raises:
+            NodeNotFound: no node with this id lives.
+            Unavailable: Redis gave no answer in time.
+        """
+        self._order("drain", id)
+
+    async def adrain(self, id: str) -> None:
+        """As `drain`, awaited."""
+        await self._aorder("drain", id)
+
+    def resume(self, id: str) -> None:
+        """Have a drained node claim again. Arguments and errors as for `drain`."""
+        self._order("resume", id)
+
+    async def aresume(self, id: str) -> None:
+        """As `resume`, awaited."""
+        await self._aorder("resume", id)
+
+    def stop(self, id: str) -> None:
+        """End a node, as SIGTERM does: running jobs get its grace. Arguments and errors as for `drain`."""
+        self._order("stop", id)
+
+    async def astop(self, id: str) -> None:
+        """As `stop`, awaited."""
+        await self._aorder("stop", id)
+
+    def _order(self, verb: str, id: str, more: Mapping[str, Any] | None = None) -> None:
+        server = self._app.client.server
+        if id != EVERY and self.get(id)["state"] == "dead":
+            raise _none(id, run(server, self._look()[0]))
+        run(server, self._told(verb, id, more))
+
+    async def _aorder(self, verb: str, id: str, more: Mapping[str, Any] | None = None) -> None:
+        server = self._app.aclient.server
+        if id != EVERY and (await self.aget(id))["state"] == "dead":
+            raise _none(id, await run_async(server, self._look()[0]))
+        await run_async(server, self._told(verb, id, more))
+
+    def _told(self, verb: str, id: str, more: Mapping[str, Any] | None) -> Command[str]:
+        c = keys.cluster(self._app.client.server.settings.namespace)
+        return commands.order(c, verb, id, by=_who(), more=json.dumps(more) if more else "")
+
+    def _look(self, *, node: str = "", all: bool = False, limit: int = 1000, offset: int = 0) -> Sequence[Command[Any]]:
+        if not 1 <= limit <= LIMIT_MAX:
+            raise ValueError(f"limit={limit} is out of range: a page holds 1 to {LIMIT_MAX} nodes")
+        if offset < 0:
+            raise ValueError(f"offset={offset} is negative: it is how many nodes to skip")
+        c = keys.cluster(self._app.client.server.settings.namespace)
+        return [commands.nodes(c, node=node, every=all, limit=limit, offset=offset), commands.leader(c)]
+
+
+def _page(found: commands.Nodes, limit: int, offset: int, *, leader: str) -> dict[str, Any]:
+    data = [node_shown(fields, found.now_ms, leader=leader) for fields in found.nodes]
+    return {"data": data, "total": found.total, "limit": limit, "offset": offset}
+
+
+def _none(id: str, living: commands.Nodes) -> NodeNotFound:
+    near = did_you_mean(id, [each.get("id", "") for each in living.nodes])
+    return NodeNotFound(f"there is no live node {shown(id)}{near}")
+
+
+@lru_cache(maxsize=1)
+def _who() -> str:
+    """Who gives orders here, for the node's log."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container whose user has no name
+        user = str(os.getuid()) if hasattr(os, "getuid") else ""
+    return f"{user}@{socket.gethostname()}"[:200]

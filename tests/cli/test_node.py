@@ -1,0 +1,117 @@
+"""`taskq node`: list, show, drain, resume, stop, with a real node."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from taskq import commands, keys
+from taskq.connection import connect, run
+from taskq.state import State
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def say(settings):
+    """`say(command)` runs a command on the test's server."""
+    server = connect(settings)
+    yield lambda command: run(server, command)
+    server.close()
+
+
+def old(namespace, node="old", silent_ms=31_000):
+    fields = {"state": "active", "queues": '["email"]', "workers": 2}
+    now = int(time.time() * 1000) - silent_ms
+    return commands.register_node(keys.cluster(namespace), node=node, ttl_ms=600_000, fields=fields, now=now)
+
+
+def test_nobody(taskq):
+    assert json.loads(taskq("node", "list", "--json").stdout) == {"data": [], "total": 0, "limit": 1000, "offset": 0}
+    assert taskq("node", "list").exit_code == 0
+
+
+def test_the_dead_are_listed_when_asked_for(taskq, say, namespace):
+    say(old(namespace))
+    assert json.loads(taskq("node", "list", "--json").stdout)["data"] == []
+    (node,) = json.loads(taskq("node", "list", "--all", "--json").stdout)["data"]
+    assert (node["id"], node["state"], node["health"], node["queues"]) == ("old", "dead", "unhealthy", ["email"])
+    assert "dead" in taskq("node", "list", "--all").stdout
+    assert json.loads(taskq("node", "show", "old", "--json").stdout)["state"] == "dead"
+
+
+@pytest.mark.parametrize("verb", ["show", "drain", "resume", "stop"])
+def test_a_node_that_is_not_there_is_one_line(taskq, say, namespace, verb):
+    say(old(namespace, "web-1-4711-3fa9c1", silent_ms=0))
+    result = taskq("node", verb, "web-1-4711-3fa9c2", *(["--yes"] if verb == "stop" else []))
+    assert result.exit_code == 1
+    assert result.stderr.strip() == (
+        "taskq: there is no live node 'web-1-4711-3fa9c2' (did you mean 'web-1-4711-3fa9c1'?)"
+    )
+
+
+@pytest.mark.parametrize("verb", ["drain", "resume", "stop"])
+def test_which_nodes_must_be_said(taskq, verb):
+    assert taskq("node", verb).exit_code == 2
+    assert taskq("node", verb, "--all", "a").exit_code == 2
+
+
+def test_a_node_shows_what_it_runs(taskq, app, worker):
+    job = app.by_name("shop.slow", queue="default").enqueue(30)
+    wait_until(lambda: job.refresh().state == State.RUNNING)
+    (node,) = json.loads(taskq("node", "list", "--json").stdout)["data"]
+    id = node["id"]
+    assert (node["pid"], node["state"], node["health"], node["leader"]) == (worker.pid, "active", "healthy", True)
+    assert node["concurrency"] == {"async": 100, "thread": 16}
+    assert "shop.slow" in node["tasks"]
+
+    def running():
+        return json.loads(taskq("node", "show", id, "--json").stdout)["stats"]["running"]
+
+    (one,) = wait_until(running, timeout=30)
+    assert (one["job"], one["task"]) == (job.id, "shop.slow")
+    assert one["started_at"][:16] == job.to_dict()["started_at"][:16]
+    assert job.id in taskq("node", "show", id).stdout
+
+
+def test_a_drained_node_finishes_what_runs_claims_nothing_and_goes_on_when_told(taskq, app, worker):
+    slow = app.by_name("shop.slow", queue="default").enqueue(3)
+    wait_until(lambda: slow.refresh().state == State.RUNNING)
+    (node,) = app.nodes.list()["data"]
+    assert taskq("node", "drain", node["id"]).stdout == f"{node['id']}: draining\n"
+    assert taskq("node", "drain", "--all").stdout == f"{node['id']}: draining\n", "twice is once"
+    left = app.by_name("shop.add", queue="default").enqueue(1, 2)
+    wait_until(lambda: slow.refresh().state == State.COMPLETED)
+    wait_until(lambda: app.inspector.leader()["node"] is None, timeout=20)
+    time.sleep(1)
+    assert left.refresh().state == State.AVAILABLE
+    (shown,) = app.nodes.list()["data"]
+    assert (shown["state"], shown["leader"], shown["pid"]) == ("draining", False, worker.pid)
+    assert worker.poll() is None
+    assert taskq("node", "resume", node["id"]).stdout == f"{node['id']}: active\n"
+    assert left.result(timeout=20) == 3
+
+
+def test_a_drained_node_stays_so_when_redis_forgets_everything(taskq, app, worker, raw):
+    (node,) = app.nodes.list()["data"]
+    assert taskq("node", "drain", node["id"]).exit_code == 0
+    raw.flushdb()
+    wait_until(lambda: app.nodes.list(all=True)["data"], timeout=30)
+    job = app.by_name("shop.add", queue="default").enqueue(1, 2)
+    time.sleep(1)
+    assert job.refresh().state == State.AVAILABLE
+    assert app.nodes.get(node["id"])["state"] == "draining"
+    taskq("node", "resume", "--all")
+    assert job.result(timeout=20) == 3
+
+
+def test_a_stopped_node_ends_and_leaves_the_registry(taskq, app, worker):
+    (node,) = app.nodes.list()["data"]
+    refused = taskq("node", "stop", node["id"])
+    assert refused.exit_code == 2
+    assert "--yes" in refused.stderr
+    result = taskq("node", "stop", node["id"], "--yes")
+    assert result.stdout == f"{node['id']}: ends\n"
+    assert worker.wait(20) == 0
+    assert app.nodes.list(all=True)["data"] == []
