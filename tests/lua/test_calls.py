@@ -154,7 +154,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "mark_dead": (3, 2, lambda room, n: _after(_dead(room, n), _mark(room))),
     "forget_nodes": (3, 2, lambda room, n: _after(_dead(room, n), commands.forget_nodes(_registry(room), silent_ms=9))),
     "depart": (2, 0, lambda room, n: commands.depart(_registry(room), "n")),
-    "nodes": (1, 1, lambda room, n: _after(_dead(room, n), commands.nodes(_registry(room), every=True))),
+    "nodes": (1, 1, lambda room, n: _after(_dead(room, n), commands.nodes(_registry(room), every=True, now=room.now))),
     "task_info": (1, 0, lambda room, n: commands.task_info(_registry(room), "t")),
     "pulse": (4, 0, lambda room, n: _after(_told(room, n), _pulse(room))),
     "resign": (4, 0, lambda room, _: _after(_pulse(room), _resign(room))),
@@ -196,7 +196,7 @@ COSTS |= {
     "mend_keys": (1, 2, lambda room, n: fsck.mend_keys(room.q, [fsck.Wanted(f"k{i}", "hash", 5) for i in range(n)])),
 }
 # Called without an injected time, these read the clock once.
-CLOCK = {"nodes": 1, "forget_nodes": 1}
+CLOCK = {"forget_nodes": 1}
 
 
 def _rows(ids: list[str]) -> list[fsck.Row]:
