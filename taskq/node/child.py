@@ -8,6 +8,7 @@ the node's process group reach the node alone, and so that whatever user code st
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -60,6 +61,7 @@ class Child:
         self._channel: Channel | None = None
         self._end, theirs = socket.socketpair()
         pipe, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
         ends = Ends(theirs.fileno(), self.table.fd, pipe, os.getpid())
         try:
             self._process = subprocess.Popen(
@@ -89,6 +91,11 @@ class Child:
         """Say something to the worker; nothing happens if it is gone."""
         if self._channel is not None:
             self._channel.send(message)
+
+    def ask(self) -> None:
+        """Have the worker log what runs in it, also while its loop is held."""
+        with contextlib.suppress(OSError):  # it is gone, or was asked very often and doesn't answer
+            os.write(self._pipe, b"?")
 
     def kill(self, why: str, culprits: frozenset[tuple[str, int]] = frozenset()) -> None:
         """SIGKILL for the process group, because the node decided so: its jobs are refunded but for `culprits`."""

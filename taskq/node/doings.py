@@ -14,6 +14,7 @@ from taskq.node.table import Entry
 from taskq.units import rfc3339
 
 RUNNING_MAX = 250
+_LATEST_MS = 10**14  # an epoch grows with each claim, and may have been spoilt
 
 
 class Told(Protocol):
@@ -52,21 +53,25 @@ def doings(
         workers: how many there should be.
         concurrency: executor kind → how many jobs each of them runs at a time.
     """
-    running = [
-        {"job": entry.id, "task": _task(child, entry), "started_at": rfc3339(entry.epoch)}
-        for child in children
-        for entry in child.held()
-        if not entry.ended
-    ]
+    runs = running(children)
     slots = len(children) * sum(concurrency.values())
-    running.sort(key=lambda each: str(each["started_at"]))
-    stats = {"slots": slots, "busy": len(running), "running": running[:RUNNING_MAX]}
+    stats = {"slots": slots, "busy": len(runs), "running": runs[:RUNNING_MAX]}
     return {
         "state": state,
         "workers": workers,
         "concurrency": _json(concurrency),
         "stats": _json(stats),
     }
+
+
+def running(children: Iterable[Told]) -> list[dict[str, str | None]]:
+    """The attempts that hold a slot, as `{job, task, started_at}`: the longest running first."""
+    held = [(entry, child) for child in children for entry in child.held() if not entry.ended]
+    held.sort(key=lambda pair: pair[0].epoch)
+    return [
+        {"job": entry.id, "task": _task(child, entry), "started_at": rfc3339(min(entry.epoch, _LATEST_MS))}
+        for entry, child in held
+    ]
 
 
 def _task(child: Told, entry: Entry) -> str | None:

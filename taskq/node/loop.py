@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from taskq.errors import Unavailable
 from taskq.log import get_logger
@@ -20,6 +21,13 @@ _REPEAT_S = 60.0
 log = get_logger(__name__)
 
 Step = Callable[[], Awaitable[float]]
+
+
+class Seen(Protocol):
+    """Who looks whether loops turn."""
+
+    def turned(self, loop: str, *, well: bool) -> None:
+        """A loop is about to take a step, or has taken one."""
 
 
 class Outage:
@@ -58,10 +66,16 @@ def again_s(failures: int) -> float:
 
 
 async def turn(
-    name: str, step: Step, outage: Outage | None = None, *, heals: bool = True, after_s: float = 0.0
+    name: str,
+    step: Step,
+    outage: Outage | None = None,
+    *,
+    heals: bool = True,
+    after_s: float = 0.0,
+    seen: Seen | None = None,
 ) -> None:
     """Call `step` for ever, first `after_s` from now. `outage` belongs to loops that talk to Redis; `heals` to those
-    that do so at every step: only their success says that Redis is back.
+    that do so at every step: only their success says that Redis is back. `seen` is told of each step.
 
     Any error but Unavailable is logged, at most once a minute for a loop, and the loop goes on: a fault in one step
     must not end the node's care for running jobs.
@@ -69,6 +83,8 @@ async def turn(
     failures, said_at = 0, float("-inf")
     await asyncio.sleep(after_s)
     while True:
+        if seen is not None:
+            seen.turned(name, well=False)
         try:
             delay_s = await step()
         except Unavailable as error:
@@ -86,4 +102,6 @@ async def turn(
             failures = 0
             if outage is not None and heals:
                 outage.ends()
+        if seen is not None:
+            seen.turned(name, well=not failures)
         await asyncio.sleep(delay_s)

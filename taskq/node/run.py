@@ -20,6 +20,7 @@ from taskq import keys, scripts
 from taskq.connection import connect_async
 from taskq.errors import Unavailable, did_you_mean
 from taskq.log import get_logger
+from taskq.node.ask import ask
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
 from taskq.node.census import Census
@@ -27,6 +28,7 @@ from taskq.node.channel import Hello
 from taskq.node.child import COMMAND, Child
 from taskq.node.doings import doings
 from taskq.node.fit import unfit
+from taskq.node.health import Health, PortRefused, answering
 from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
 from taskq.node.leader import Leader
@@ -68,9 +70,26 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.drain)
+    loop.add_signal_handler(signal.SIGUSR1, lambda: ask(node, supervisor.children))
+    health = Health(state=lambda: _unready(supervisor), busy=lambda: any(each.held() for each in supervisor.children))
+    try:
+        async with answering(health, options.health_port):
+            await _serve(app, node, options, supervisor, health=health)
+    except PortRefused as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if supervisor.failure:
+        sys.stderr.write(supervisor.failure.rstrip() + "\n")
+    return 1 if supervisor.failure or supervisor.killed else 0
+
+
+async def _serve(app: str, node: str, options: NodeOptions, supervisor: Supervisor, *, health: Health) -> None:
+    """From the first worker's start to the last one's end."""
     watching = [
-        asyncio.create_task(turn("beat", Beat(lambda: supervisor.children).step)),
-        asyncio.create_task(turn("warden", Warden(lambda: supervisor.children, wedged_ms=options.wedged_ms).step)),
+        asyncio.create_task(turn("beat", Beat(lambda: supervisor.children).step, seen=health)),
+        asyncio.create_task(
+            turn("warden", Warden(lambda: supervisor.children, wedged_ms=options.wedged_ms).step, seen=health)
+        ),
     ]
     workers = asyncio.create_task(supervisor.run())
     hello: asyncio.Future[Hello] | asyncio.Task[None] = supervisor.hello
@@ -83,13 +102,19 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
             for queue, hint in strangers(options.queues, supervisor.hello.result()):
                 more = {"hint": hint} if hint else {}
                 log.warning("no task of the app goes to this queue", app=app, queue=queue, **more)
-            await _with_redis(settings, node, options, supervisor, workers)
+            await _with_redis(settings, node, options, supervisor, workers, health=health)
     await workers
     for task in watching:
         task.cancel()
-    if supervisor.failure:
-        sys.stderr.write(supervisor.failure.rstrip() + "\n")
-    return 1 if supervisor.failure or supervisor.killed else 0
+
+
+def _unready(supervisor: Supervisor) -> str:
+    """Why this node claims nothing; '' if it does."""
+    if supervisor.ending.is_set():
+        return "it ends"
+    if supervisor.resting:
+        return "it drains"
+    return "" if any(child.ready for child in supervisor.children) else "no worker claims"
 
 
 def strangers(asked: Sequence[str], hello: Hello) -> list[tuple[str, str]]:
@@ -102,7 +127,13 @@ def strangers(asked: Sequence[str], hello: Hello) -> list[tuple[str, str]]:
 
 
 async def _with_redis(
-    settings: Settings, node: str, options: NodeOptions, supervisor: Supervisor, workers: asyncio.Task[None]
+    settings: Settings,
+    node: str,
+    options: NodeOptions,
+    supervisor: Supervisor,
+    workers: asyncio.Task[None],
+    *,
+    health: Health,
 ) -> None:
     """Turn the loops that need Redis until the last worker is gone and buried."""
     # A connection that swallows calls must be given up while there is still time to renew on another one.
@@ -141,7 +172,7 @@ async def _with_redis(
     }
     # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [
-        asyncio.create_task(turn(name, step, outage, heals=name == "reaper", after_s=number * STAGGER_S))
+        asyncio.create_task(turn(name, step, outage, heals=name == "reaper", after_s=number * STAGGER_S, seen=health))
         for number, (name, step) in enumerate(steps.items())
     ]
     log.info("node started", node=node, queues=supervisor.queues, workers=options.workers)

@@ -74,11 +74,11 @@ class Runners:
             forked.leave()
             task.set_name(job.id)
             self._more(2)  # each that waits starts two: many that wait begin within a few turns of the loop
-            yield from _to_its_end(code, inside, awaited)
+            yield from to_its_end(code, inside, awaited)
             return
 
 
-def _to_its_end(code: Coroutine[Any, Any, None], inside: Callable[..., Any], awaited: Any) -> Generator[Any, Any, None]:
+def to_its_end(code: Coroutine[Any, Any, None], inside: Callable[..., Any], awaited: Any) -> Generator[Any, Any, None]:
     """Pass on what the loop sends and throws, in the job's context."""
     try:
         while True:

@@ -2,14 +2,15 @@
 
 A worker that outlived its node would run jobs nobody renews. Three things end it: the kernel's parent-death signal
 (also while C code holds the GIL), a look at getppid (the parent may have died before the signal was asked for), and a
-pipe whose end of file a thread waits for (where there is no such signal, as on macOS, it stands alone).
+pipe whose end of file a thread waits for (where there is no such signal, as on macOS, it stands alone). A byte in that
+pipe asks what runs here: the thread answers also while the loop is held.
 
 The order of the worker's first lines:
 
     ends = Ends.from_argv(sys.argv[1:])
     tie(ends.parent_pid)
     table = Table.attach(ends.table_fd)
-    watch(ends.pipe_fd, table.beat_thread)
+    watch(ends.pipe_fd, table.beat_thread, account.tell)
     start = channel.hear(ends.socket())
 """
 
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 
 _PR_SET_PDEATHSIG = 1
 _TICK_MS = 1_000
+_BYTES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +77,25 @@ def tie(parent_pid: int) -> None:
         os._exit(1)
 
 
-def watch(pipe_fd: int, tick: Callable[[], None]) -> threading.Thread:
-    """Start the thread that calls `tick` every second and kills this process, with all it started in its process
-    group, when the pipe's other end is gone.
+def watch(pipe_fd: int, tick: Callable[[], None], asked: Callable[[], None] = lambda: None) -> threading.Thread:
+    """Start the thread that calls `tick` every second, `asked` when the node asks what runs here, and that kills this
+    process, with all it started in its process group, when the pipe's other end is gone.
     """
-    thread = threading.Thread(target=_watch, args=(pipe_fd, tick), name="taskq-tether", daemon=True)
+    thread = threading.Thread(target=_watch, args=(pipe_fd, tick, asked), name="taskq-tether", daemon=True)
     thread.start()
     return thread
 
 
-def _watch(pipe_fd: int, tick: Callable[[], None]) -> None:
+def _watch(pipe_fd: int, tick: Callable[[], None], asked: Callable[[], None]) -> None:
     poll = select.poll()
     poll.register(pipe_fd, select.POLLIN)
     while True:
         tick()
-        if poll.poll(_TICK_MS):
+        if not poll.poll(_TICK_MS):
+            continue
+        if not os.read(pipe_fd, _BYTES):
             die()
+        asked()
 
 
 def die() -> None:

@@ -19,6 +19,7 @@ from taskq.connection import connect_async
 from taskq.current import _current
 from taskq.log import get_logger
 from taskq.node import burst, channel, forked, turning
+from taskq.node.account import Account
 from taskq.node.channel import (
     Begin,
     Channel,
@@ -195,12 +196,13 @@ def job_of_a_line() -> dict[str, object] | None:
     return {"job_id": job.id, "task": job.task, "attempt": job.attempt, "queue": job.queue}
 
 
-async def serve(start: Start, hello: Hello, app: TaskQ, table: Table, ends: Ends) -> int:
+async def serve(start: Start, app: TaskQ, table: Table, ends: Ends, account: Account) -> int:
     """Be a worker of `app`. Gives the exit code."""
     forked.mark(asyncio.get_running_loop())
-    node = await Channel.open(ends.socket())
+    node, hello = await Channel.open(ends.socket()), greeting(app, start.queues)
     node.send(hello)
     worker = Worker(start, hello, app, table, node)
+    account.of(start.worker, asyncio.get_running_loop(), worker.desk.held.values)
     await worker.serve()
     return 0
 
@@ -228,7 +230,8 @@ def main() -> int:
         text = f"the node runs another taskq than is installed now ({__version__}): restart the node"
         channel.say(end, Failed(text))
         return 1
-    watch(ends.pipe_fd, table.beat_thread)
+    account = Account()
+    watch(ends.pipe_fd, table.beat_thread, account.tell)
     start = channel.hear(end)
     if not isinstance(start, Start):
         return 1
@@ -244,7 +247,7 @@ def main() -> int:
     logs.setup(**start.log)
     logs.carry(job_of_a_line)
     end.detach()
-    return turning.run(serve(start, greeting(app, start.queues), app, table, ends))
+    return turning.run(serve(start, app, table, ends, account))
 
 
 if __name__ == "__main__":

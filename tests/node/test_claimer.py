@@ -391,3 +391,42 @@ async def test_an_idle_claimer_sends_next_to_nothing(play):
     assert played.redis.blocks == 1
     assert played.claimer._again is None
     assert played.claimer._timers == {}
+
+
+# --- a rest
+
+
+async def test_a_resting_worker_claims_nothing_and_leaves_markers_to_others(play):
+    played = await play()
+    await at_rest(played)
+    played.claimer.rest()
+    played.redis.answers = [answer(*jobs(1))]
+    played.redis.pop(Q.wake("async"))  # the wait was under way
+    await await_until(lambda: played.redis.wakes == [(Q.prefix, ["async"])])
+    played.claimer.freed("async")
+    await asyncio.sleep(0.05)
+    assert (len(played.redis.claims), played.redis.blocked, played.started) == (1, None, [])
+    played.claimer.go_on()
+    await await_until(lambda: played.started)
+    await at_rest(played)
+
+
+async def test_what_a_claim_under_way_gives_runs_though_it_rests(play):
+    played = await play(answer(*jobs(2)))
+    await await_until(lambda: played.redis.claims)
+    played.claimer.rest()
+    await await_until(lambda: len(played.started) == 2)
+
+
+async def test_a_resting_worker_can_leave(play):
+    played = await play()
+    await at_rest(played)
+    played.claimer.rest()
+
+
+async def test_going_on_without_a_rest_changes_nothing(play):
+    played = await play()
+    await at_rest(played)
+    played.claimer.go_on()
+    await asyncio.sleep(0.02)
+    assert len(played.redis.claims) == 1

@@ -1,0 +1,89 @@
+"""How a running node is looked at from outside: its health over HTTP, and what it tells on SIGUSR1."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def place(server_url, namespace):
+    return ("--url", server_url, "--namespace", namespace)
+
+
+def ask(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.load(refused)
+    except OSError:
+        return 0, {}
+
+
+def test_health_over_http(start, place, port, app, taskq):
+    start("worker", "shop", "--health-port", str(port), *place)
+    wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
+    assert ask(port, "/healthz") == (200, {"ok": True})
+    (node,) = app.nodes.list()["data"]
+    assert node["port"] == port
+    taskq("node", "drain", node["id"])
+    assert ask(port, "/readyz") == (503, {"ok": False, "why": ["it drains"]})
+    assert ask(port, "/healthz") == (200, {"ok": True})
+    taskq("node", "resume", node["id"])
+    assert ask(port, "/readyz")[0] == 200
+
+
+def test_a_port_that_is_taken_is_one_line(start, place):
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        process = start("worker", "shop", "--health-port", str(taken.getsockname()[1]), *place)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 1
+    (line,) = told.splitlines()
+    assert "can't be listened on" in line
+
+
+def test_labels_capacity_and_metadata_stand_in_the_record(start, place, app):
+    words = ("--label", "zone=a", "--label", "gpu=yes", "--capacity", "mem=8GiB", "--capacity", "gpu=2")
+    start("worker", "shop", *words, "--metadata", "commit=abc=1", *place)
+    (node,) = wait_until(lambda: app.nodes.list()["data"], timeout=30)
+    assert node["labels"] == {"zone": "a", "gpu": "yes"}
+    assert node["capacity"] == {"mem": 8 * 2**30, "gpu": 2}
+    assert node["metadata"] == {"commit": "abc=1"}
+
+
+def test_on_sigusr1_it_tells_what_runs(start, place, app):
+    process = start("worker", "shop", "--log-format", "json", *place)
+    job = app.by_name("shop.slow", queue="default").enqueue(20)
+    wait_until(lambda: job.refresh().state == "running", timeout=30)
+    process.send_signal(signal.SIGUSR1)
+    seen = []
+
+    def told():
+        seen.append(json.loads(process.stderr.readline()))
+        return seen[-1]["event"] == "that is what runs"
+
+    wait_until(told, timeout=30)
+    (holds,) = [line for line in seen if line["event"] == "a worker holds"]
+    assert (holds["jobs"], holds["first"][0]["job"], holds["first"][0]["task"]) == (1, job.id, "shop.slow")
+    (runs,) = [line for line in seen if line["event"] == "runs"]
+    assert (runs["job_id"], runs["stage"]) == (job.id, "runs")
+    assert any("shop.py" in place and place.endswith(" slow") for place in runs["stack"]), seen
+    assert any(line["event"] == "thread" for line in seen)
+    assert process.poll() is None

@@ -1,0 +1,85 @@
+"""What a node does when it is told from afar: with real processes that only play workers."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from taskq.commands import Order
+from taskq.node.burial import Undertaker
+from taskq.node.options import NodeOptions
+from taskq.node.orders import Orders
+from taskq.node.supervisor import Supervisor
+from tests.waiting import await_until
+
+COMMAND = (sys.executable, str(Path(__file__).with_name("stand_in.py")))
+
+
+class Told:
+    """A supervisor, and what it is told."""
+
+    def __init__(self, supervisor):
+        self.supervisor = supervisor
+        self.shown = 0
+        self.orders = Orders(supervisor, self.show)
+
+    def show(self):
+        self.shown += 1
+
+    def __call__(self, verb, more=""):
+        self.orders.obey(Order(verb, "host", "somebody", more, 0))
+
+
+@pytest.fixture
+async def told(ground, settings, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    app = f"good:{settings.url},{settings.namespace},0"
+    supervisor = Supervisor(app, "host", NodeOptions(workers=2), command=COMMAND)
+    supervisor.undertaker.set_result(Undertaker(ground.server, ground.namespace))
+    supervisor.begin()
+    run = asyncio.create_task(supervisor.run())
+    await await_until(lambda: [each.ready for each in supervisor.children] == [True] * 2, what="workers ready")
+    yield Told(supervisor)
+    supervisor.give_up("the test is over")
+    await asyncio.wait_for(run, 10)
+
+
+async def test_drain_and_resume_may_come_twice(told):
+    sent = []
+    for child in told.supervisor.children:
+        child.send = lambda message: sent.append(message.op)
+    for _ in range(2):
+        told("drain")
+        assert told.supervisor.resting
+    for _ in range(2):
+        told("resume")
+        assert not told.supervisor.resting
+    assert sent == ["rest", "rest", "begin", "begin"]
+    assert told.shown == 4
+
+
+async def test_a_worker_that_starts_while_the_node_drains_waits_for_its_end(told):
+    told("drain")
+    first = told.supervisor.children[0]
+    first.kill("the test says so")
+    await await_until(lambda: len(told.supervisor.children) == 2 and first not in told.supervisor.children)
+    new = told.supervisor.children[-1]
+    await await_until(lambda: new.hello is not None)
+    await asyncio.sleep(0.1)
+    assert new.holding
+    assert not new.ready
+    told("resume")
+    await await_until(lambda: new.ready)
+
+
+async def test_stop_is_a_drain_to_the_end(told):
+    told("stop")
+    assert told.supervisor.ending.is_set()
+    told("stop")
+    assert not told.supervisor._hurry.is_set(), "said twice it is no second signal"
+
+
+async def test_what_it_does_not_know_is_told(told, lines):
+    told("dance")
+    assert [line["event"] for line in lines] == ["an order that this version doesn't know"]
