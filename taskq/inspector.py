@@ -15,9 +15,9 @@ from typing import Any
 from taskq import commands, keys
 from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
-from taskq.errors import BadRecord, did_you_mean
+from taskq.errors import BadRecord, UnknownTask, did_you_mean
 from taskq.keys import QueueKeys
-from taskq.presence import node_shown
+from taskq.presence import known_tasks, node_shown, task_shown
 from taskq.record import JobRecord, damaged
 from taskq.settings import checked_name
 from taskq.state import State, StateName, valid
@@ -134,6 +134,48 @@ class Inspector:
     async def anodes(self) -> list[dict[str, Any]]:
         """As `nodes`, awaited."""
         return _nodes(await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace))))
+
+    def tasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """A page of the tasks that living nodes know, by name.
+
+        Each is `{name, queue, other_queue, executor, parameters, options, settings, keys, last_seen, nodes}`: `options`
+        are those of its jobs, `settings` those that stay in the workers' code, `nodes` the ids of those that serve it.
+
+        Args:
+            limit: tasks a page, 1 to 1000.
+            offset: how many to skip.
+
+        Raises:
+            ValueError: a number out of range.
+            Unavailable: Redis gave no answer in time.
+        """
+        _checked(None, limit, offset, of="tasks")
+        nodes = self.nodes()
+        names = known_tasks(nodes)
+        asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
+        return _page_of_tasks(nodes, names, run_many(self._server, asked), limit, offset)
+
+    async def atasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """As `tasks`, awaited."""
+        _checked(None, limit, offset, of="tasks")
+        nodes = await self.anodes()
+        names = known_tasks(nodes)
+        asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
+        return _page_of_tasks(nodes, names, await run_many_async(self._aserver, asked), limit, offset)
+
+    def task(self, name: str) -> dict[str, Any]:
+        """A task that nodes told of within the last day, as `tasks` shows it.
+
+        Raises:
+            UnknownTask: none did; the nearest name is told.
+        """
+        info = run(self._server, commands.task_info(keys.cluster(self._namespace), name))
+        return _task(name, info, self.nodes())
+
+    async def atask(self, name: str) -> dict[str, Any]:
+        """As `task`, awaited."""
+        info = await run_async(self._aserver, commands.task_info(keys.cluster(self._namespace), name))
+        return _task(name, info, await self.anodes())
 
     def locks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of the named locks that are held, those that end first before the others.
@@ -276,6 +318,24 @@ def _with_name(name: str, counts: Counts) -> dict[str, Any]:
 def _is_empty(counts: Counts) -> bool:
     """Whether the queue may be one that never was: only then is it worth a look at the list of queues."""
     return not any(counts)
+
+
+def _page_of_tasks(
+    nodes: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    told: Sequence[dict[str, str] | None],
+    limit: int,
+    offset: int,
+) -> dict[str, Any]:
+    here = names[offset : offset + limit]
+    data = [task_shown(name, info, nodes) for name, info in zip(here, told, strict=True)]
+    return {"data": data, "total": len(names), "limit": limit, "offset": offset}
+
+
+def _task(name: str, info: dict[str, str] | None, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    if info is None and name not in (known := known_tasks(nodes)):
+        raise UnknownTask(f"no node has known a task {name!r} within the last day{did_you_mean(name, known)}")
+    return task_shown(name, info, nodes)
 
 
 def _nodes(found: Nodes) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""When a node lives, how well it is, and its record as JSON. Pure.
+"""When a node lives, how well it is, its record as JSON; and what nodes tell of a task. Pure.
 
 What is damaged or missing in a record is shown as nothing: it hides no other node.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from taskq.units import rfc3339
@@ -91,3 +91,32 @@ def _number(text: str | None) -> int | None:
 def _instant(text: str | None) -> str | None:
     ms = _number(text)
     return rfc3339(ms) if ms is not None and ms < 10**14 else None
+
+
+def known_tasks(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of all tasks that these nodes know, sorted."""
+    return sorted({name for node in nodes for name in node["tasks"]})
+
+
+KEYS = ("unique", "fair", "limits", "lock")
+
+
+def task_shown(name: str, info: Mapping[str, str] | None, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A task, as the nodes tell of it. `info`: as `commands.task_info`; `nodes`: those that live, as `node_shown`."""
+    found = info or {}
+    options, about = _read(found.get("options")), _read(found.get("about"))
+    told: Mapping[str, Any] = options if isinstance(options, dict) else {}
+    more: Mapping[str, Any] = about if isinstance(about, dict) else {}
+    settings = more.get("settings")
+    return {
+        "name": name,
+        "queue": found.get("queue"),
+        "other_queue": found.get("also"),
+        "executor": found.get("executor"),
+        "parameters": more.get("parameters"),
+        "options": {key: value for key, value in told.items() if key not in KEYS},
+        "settings": settings if isinstance(settings, dict) else {},
+        "keys": {key: told[key] for key in KEYS if key in told},
+        "last_seen": _instant(found.get("last_seen")),
+        "nodes": [each["id"] for each in nodes if name in each["tasks"]],
+    }

@@ -37,6 +37,7 @@ COMMANDS = {
     "enqueue": Lazy("enqueue", "Add a job."),
     "dispatch": Lazy("dispatch", "Add test jobs."),
     "job": Lazy("job", "List, show, retry, cancel, clear jobs."),
+    "task": Lazy("task", "The tasks that nodes know, and who serves them."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
     "node": Lazy("node", "Who runs jobs; drain a node, let it go on, stop it."),
     "leader": Lazy("leader", "The node that leads."),
@@ -48,7 +49,7 @@ COMMANDS = {
     "version": Lazy("version", "The version."),
 }
 LATER = (
-    *("task", "schedule", "cron", "flow"),
+    *("schedule", "cron", "flow"),
     *("top", "bench"),
 )
 
