@@ -51,6 +51,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "xdel": ("XDEL", KEY, "0-1"),
     "xlen": ("XLEN", KEY),
     "xrange": ("XRANGE", KEY, "-", "+", "COUNT", "1"),
+    "xrevrange": ("XREVRANGE", KEY, "+", "-", "COUNT", "1"),
     "xtrim": ("XTRIM", KEY, "MINID", "0"),
     "zadd": ("ZADD", KEY, "0", "member"),
     "zcard": ("ZCARD", KEY),
@@ -58,7 +59,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "zrangebyscore": ("ZRANGEBYSCORE", KEY, "0", "0"),
     "zrem": ("ZREM", KEY, "member"),
     "zremrangebyrank": ("ZREMRANGEBYRANK", KEY, "0", "0"),
-    "zremrangebyscore": ("ZREMRANGEBYSCORE", KEY, "0", "0"),
     "zrevrange": ("ZREVRANGE", KEY, "0", "0"),
 }
 
@@ -96,7 +96,9 @@ def probes(settings: Settings, *, fsck: bool = False) -> dict[str, tuple[str, ..
 
 def called_by(script: Script) -> frozenset[str]:
     """Every command that a script may call, by the name that an ACL gives it."""
-    return frozenset(word.lower() for word in re.findall(r"\b(?:redis|server)\.p?call\('([A-Z]+)'", script.source))
+    return frozenset(
+        word.lower() for word in re.findall(r"\b(?:redis|server)\.(?:p?call|sure)\('([A-Z]+)'", script.source)
+    )
 
 
 def rules(namespace: str, commands: Iterable[str] = (*NEEDED, *LOOKING)) -> str:

@@ -124,7 +124,8 @@ def _dead(room: Room, c: keys.ClusterKeys) -> Iterator[Command[Any]]:
     """Whoever leads looks for the dead."""
     led: list[commands.Leader] = []
     yield commands.leader(c).then(led.append)
-    yield commands.mark_dead(c, node=led[0].node, term=led[0].term)
+    node, term = (led[0].node, led[0].term) if led else ("n", 1)  # who may not look isn't told
+    yield commands.mark_dead(c, node=node, term=term)
 
 
 def _locks(c: keys.ClusterKeys) -> Iterator[Command[Any]]:

@@ -12,7 +12,7 @@ from tests.matrix import CLIENTS, SERVERS
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "servers.md").read_text()
 PRODUCER = [
-    *sorted(set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue")))),
+    *sorted(set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue", "task_info")))),
     *("client|setname", "eval", "evalsha", "multi", "ping"),
 ]
 

@@ -88,6 +88,7 @@ def test_memory(doctor, serve):
     server = serve(maxmemory="100mb")
     assert "% left" in doctor(server.url)[1]["memory"]["found"]
     with redis.Redis(port=server.port) as client:
+        client.setrange("ballast", 20_000_000, b"x")  # beside which what doctor itself needs is nothing
         used = client.info("memory")["used_memory"]
         client.config_set("maxmemory", int(used * 1.05))
         assert doctor(server.url)[1]["memory"]["level"] == "warn"

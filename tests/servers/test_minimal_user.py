@@ -232,7 +232,7 @@ async def test_an_async_client_too(app, namespace, raw):
 
 
 def test_a_user_that_may_only_enqueue_can(app, namespace):
-    only = set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue")))
+    only = set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue", "task_info")))
     shop = app(rules(namespace, [*sorted(only), "eval", "evalsha", "client|setname", "multi"]))
     assert shop.by_name("a.b", queue="default").enqueue().id
     with pytest.raises(Unavailable, match="SMEMBERS, which `queues` needs"):
