@@ -3,6 +3,7 @@
     node → worker   start     first of all: what to serve, and how
                     begin     claim, if start said to hold until now (Redis was looked at and will do), or after a rest
                     rest      claim nothing until begin; what runs goes on
+                    slots     run so many coroutines at a time from now on; none is stopped for it
                     lost      the lease of this id and epoch is gone: stop the code, say nothing to Redis about it
                     cancel    somebody asked for this job's cancellation: stop it, then say so
                     force     the same, and without waiting for the code's consent
@@ -68,6 +69,14 @@ class Rest:
     """Claim nothing until `Begin`."""
 
     op: ClassVar[str] = "rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Run so many coroutines at a time."""
+
+    op: ClassVar[str] = "slots"
+    concurrency: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +154,12 @@ class Recycle:
     reason: str
 
 
-ToWorker = Start | Begin | Rest | Verdict | Drain | Stop
+ToWorker = Start | Begin | Rest | Slots | Verdict | Drain | Stop
 ToNode = Hello | Ready | Drained | Refused | Failed | Recycle
 Message = ToWorker | ToNode
 
 _KINDS: dict[str, type[Message]] = {
-    kind.op: kind for kind in (Start, Begin, Rest, Drain, Stop, Hello, Ready, Drained, Refused, Failed, Recycle)
+    kind.op: kind for kind in (Start, Begin, Rest, Slots, Drain, Stop, Hello, Ready, Drained, Refused, Failed, Recycle)
 }
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 

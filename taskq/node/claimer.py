@@ -129,6 +129,14 @@ class Claimer:
                 source.wanted = True
             self._kick.set()
 
+    def resize(self, klass: str, slots: int) -> None:
+        """Run so many jobs of a class at a time from now on. Fewer than run now: none is stopped, none is claimed."""
+        self.free[klass] += slots - self._slots[klass]
+        self._slots[klass] = slots
+        for source in self._sources:
+            source.wanted = True
+        self._kick.set()
+
     async def nothing_left(self) -> bool:
         """Ask every queue once more: whether none has anything available or due now. For a worker that runs nothing."""
         for source in self._sources:

@@ -18,9 +18,10 @@ _LATEST_MS = 10**14  # an epoch grows with each claim, and may have been spoilt
 
 
 class Told(Protocol):
-    """What is needed of a `Child`: the names of its tasks, and what it holds."""
+    """What is needed of a `Child`: the names of its tasks, whether it claims, and what it holds."""
 
     hello: Hello | None
+    ready: bool
 
     def held(self) -> list[Entry]:
         """What stands in its table."""
@@ -54,7 +55,7 @@ def doings(
         concurrency: executor kind → how many jobs each of them runs at a time.
     """
     runs = running(children)
-    slots = len(children) * sum(concurrency.values())
+    slots = sum(child.ready for child in children) * sum(concurrency.values())
     stats = {"slots": slots, "busy": len(runs), "running": runs[:RUNNING_MAX]}
     return {
         "state": state,

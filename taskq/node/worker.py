@@ -31,6 +31,7 @@ from taskq.node.channel import (
     Recycle,
     Refused,
     Rest,
+    Slots,
     Start,
     Stop,
     Verdict,
@@ -152,6 +153,8 @@ class Worker:
                     self.claimer.go_on()
                 case Rest():
                     self.claimer.rest()
+                case Slots(concurrency=concurrency):
+                    self.claimer.resize("async", concurrency)
                 case Verdict(op=op, id=id, epoch=epoch):
                     self.desk.verdict(op, id, epoch)
                 case Drain(grace_ms=grace_ms):

@@ -430,3 +430,41 @@ async def test_going_on_without_a_rest_changes_nothing(play):
     played.claimer.go_on()
     await asyncio.sleep(0.02)
     assert len(played.redis.claims) == 1
+
+
+# --- other numbers of slots
+
+
+async def test_more_slots_are_claimed_for_at_once(play):
+    played = await play(answer(*jobs(4)))
+    await at_rest(played)
+    played.redis.answers = [answer(*jobs(2))]
+    played.claimer.resize("async", 8)
+    await await_until(lambda: len(played.started) == 6)
+    assert played.claimer.free == {"async": 2, "thread": 2}
+
+
+async def test_fewer_slots_than_run_take_nothing_until_enough_have_ended(play):
+    played = await play(answer(*jobs(4)))
+    await at_rest(played)
+    played.claimer.resize("async", 1)
+    for _ in range(3):
+        played.claimer.freed("async")
+    await asyncio.sleep(0.05)
+    assert played.claimer.free["async"] == 0
+    assert all(claim[3].get("async", 0) == 0 for claim in played.redis.claims[1:])
+    played.redis.answers = [answer(*jobs(1))]
+    played.claimer.freed("async")
+    played.redis.pop(Q.wake("thread"))
+    await await_until(lambda: len(played.started) == 5)
+
+
+async def test_no_slot_at_all_is_none(play):
+    played = await play()
+    await at_rest(played)
+    played.claimer.resize("async", 0)
+    await asyncio.sleep(0.05)
+    before = played.redis.blocks
+    played.redis.pop(Q.wake("thread"))
+    await await_until(lambda: played.redis.blocks > before)
+    assert list(played.redis.blocked.keys) == [Q.wake("thread")]
