@@ -179,3 +179,34 @@ def test_a_caller_of_the_shard_that_is_away(own_shop, own):
     for queue in QUEUES:
         assert tasks[queue].enqueue().created
     hasty.close()
+
+
+@pytest.mark.parametrize("away_s", [6, pytest.param(65, marks=pytest.mark.long)])
+def test_the_shard_of_the_registry_is_away(own_shop, own, away_s):
+    """Nobody beats, nobody leads: no job is taken from its holder, and after it everybody is known as before."""
+    shop = own_shop
+    victim = own.of(shop.q("_").prefix)
+    rest = [queue for queue in QUEUES if own.of(shop.q(queue).prefix) is not victim]
+    for _ in range(2):
+        shop.fleet.start("-q", ",".join(rest), "-c", "10", TASKQ_LEASE="4s")
+    before = shop.fleet.pids()
+    wait_until(lambda: shop.app.nodes.list()["total"] == 2)
+    known = {node["id"]: node["created_at"] for node in shop.app.nodes.list()["data"]}
+    warm = [shop.enqueue(shop.shop.nap, 0, queue=queue) for queue in rest]
+    through = shop.enqueue_many(shop.shop.nap.using(queue=queue).call(away_s + 3) for queue in rest)
+    shop.until(through, "running")
+    with Others(shop, rest) as others:
+        swallow(victim, away_s)
+    assert others.failure is None, others.failure
+    shop.until([*through, *others.jobs], timeout=20)
+    every = [*warm, *through, *others.jobs]
+    shop.ran_once(every)
+    assert {record.attempt for record in shop.app.client.jobs([job.id for job in every])} == {1}
+
+    def all_known():
+        found = shop.app.nodes.list()["data"]
+        return {node["id"]: node["created_at"] for node in found if node["state"] == "active"} == known
+
+    wait_until(all_known, timeout=20)
+    wait_until(lambda: shop.app.inspector.leader()["node"] in known, timeout=20)
+    assert shop.fleet.pids() == before, "a process was restarted"
