@@ -37,6 +37,7 @@
 -- @include lib/wake.lua
 -- @include lib/lane.lua
 -- @include lib/state.lua
+-- @include lib/birth.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
@@ -45,17 +46,7 @@ keys.bind(
 local arg = args.bind('now', 'exists')
 
 local now = clock.now(arg.now)
-local kinds, jobs, words, seen, damaged = {}, {}, {}, {}, {}
-
-local function class_of(task, executor)
-  local kind = kinds[task]
-  if kind == nil then
-    kind = redis.call('HGET', keys.kinds, task)
-    kind = lane.is_class(kind) and kind
-    kinds[task] = kind
-  end
-  return kind or (executor ~= '' and executor) or 'async'
-end
+local jobs, words, seen, damaged = {}, {}, {}, {}
 
 -- What the first call with this token was told, whatever became of the job since; nil if there is no such job.
 local function answer(id, token, due)
@@ -77,30 +68,19 @@ end
 
 local at = arg.rest
 while ARGV[at] do
-  local id, token, task = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  args.number(ARGV[at + 4], 'priority', -512, 511)
-  local count = args.number(ARGV[at + 7], 'number of fields', 0)
-  if not ARGV[at + 7 + 2 * count] then
-    error('job ' .. id .. ' has fewer fields than it says', 0)
-  end
-  local word = answer(id, token, ARGV[at + 5])
+  local id, after = ARGV[at], birth.after(at)
+  local word = answer(id, ARGV[at + 1], ARGV[at + 5])
   if word == 'existing' and arg.exists == 'raise' then
     return { 'exists', id }
   end
   if not word then
-    local due = clock.at(ARGV[at + 5], now)
-    local job = { id = id, task = task, priority = ARGV[at + 4], class = class_of(task, ARGV[at + 3]) }
-    job.expires = clock.at(ARGV[at + 6], now)
-    job.created_at = clock.text(now)
-    job.due = due and due > now and due or nil
-    job.more = { 'task', task, 'created_at', job.created_at, unpack(ARGV, at + 8, at + 7 + 2 * count) }
-    job.token = token
+    local job = birth.read(at, after, now)
     word = job.due and 'scheduled' or 'available'
     jobs[#jobs + 1] = job
   end
   seen[id] = true
   words[#words + 1] = word
-  at = at + 8 + 2 * count
+  at = after
 end
 
 for _, id in ipairs(damaged) do
@@ -114,33 +94,5 @@ if #jobs == 0 then
   redis.pcall('ZREM', keys.leases, '')
 end
 
-local new_class = false
-local registered = {}
-for _, job in ipairs(jobs) do
-  local more = job.more
-  local function set(field, value)
-    more[#more + 1] = field
-    more[#more + 1] = value
-  end
-  if job.priority ~= '0' then set('priority', job.priority) end
-  if job.class ~= 'async' then set('class', job.class) end
-  if job.token ~= '' then set('token', job.token) end
-  if job.due then set('scheduled_at', clock.text(job.due)) end
-  if job.expires then
-    job.expires_at = clock.text(job.expires)
-    set('expires_at', job.expires_at)
-  end
-  state.create(job, job.due and 'scheduled' or 'available', now, more, job.due)
-  if not registered[job.class] then
-    registered[job.class] = true
-    if redis.call('HSETNX', keys.classes, job.class, 'executor=' .. job.class) == 1 then
-      new_class = true
-    end
-  end
-end
-if new_class then
-  redis.call('HINCRBY', keys.meta, 'class_version', 1)
-  wake.all(now)
-end
-state.flush(now)
+birth.write(jobs, now)
 return { 'ok', unpack(words) }

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from taskq.errors import QueueNotFound as QueueNotFound
     from taskq.errors import ResultExpired as ResultExpired
     from taskq.errors import ResultTimeout as ResultTimeout
+    from taskq.errors import ScheduleNotFound as ScheduleNotFound
     from taskq.errors import ServerFull as ServerFull
     from taskq.errors import ServerUnsupported as ServerUnsupported
     from taskq.errors import TaskQError as TaskQError
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from taskq.retry import Discard as Discard
     from taskq.retry import Retry as Retry
     from taskq.retry import Snooze as Snooze
+    from taskq.schedules import Run as Run
+    from taskq.schedules import Schedule as Schedule
     from taskq.settings import Retention as Retention
     from taskq.state import State as State
     from taskq.task import Call as Call
@@ -107,6 +110,9 @@ __all__ = [
     "ResultTimeout",
     "Retention",
     "Retry",
+    "Run",
+    "Schedule",
+    "ScheduleNotFound",
     "ServerFull",
     "ServerUnsupported",
     "Snooze",
@@ -136,6 +142,8 @@ _HOMES = {
     "Queue": "queue",
     "Retention": "settings",
     "Retry": "retry",
+    "Run": "schedules",
+    "Schedule": "schedules",
     "Snooze": "retry",
     "State": "state",
     "Task": "task",

@@ -23,6 +23,7 @@ from taskq.many import Interrupted, checked_calls, enqueue_failed, seal
 from taskq.nodes import Nodes
 from taskq.options import Options, TaskVocabulary, checked_task_name, declare
 from taskq.queue import Queue
+from taskq.schedules import Declares, Entry, Run, Schedules
 from taskq.settings import Retention, Settings, resolve
 from taskq.task import Call, Task, handle_of
 from taskq.units import Duration, Size
@@ -39,7 +40,7 @@ class TaskDecorator(Protocol):
         """Make it one."""
 
 
-class TaskQ:
+class TaskQ(Declares):
     """An application's tasks, and the way to its Redis.
 
     Every argument that is one value may stand in the environment instead (`TASKQ_URL`, `TASKQ_NAMESPACE`, ...); an
@@ -79,6 +80,9 @@ class TaskQ:
         self.types = Types()
         self.tasks: dict[str, Task[..., Any]] = {}
         self.middleware: list[Any] = []
+        self.scheduled: dict[str, Entry] = {}
+        self.observers: list[Callable[[Run], Any]] = []
+        self.schedules = Schedules(self)
         self.hearsay = Hearsay()
         self.defaults = Options()
         self._arguments: dict[str, Any] = {}

@@ -79,6 +79,10 @@ class QueueNotFound(TaskQError):
     """There is no queue with this name: nothing was ever enqueued in it."""
 
 
+class ScheduleNotFound(TaskQError, LookupError):
+    """There is no schedule with this name."""
+
+
 class NodeNotFound(TaskQError):
     """There is no live node with this id; a node that lost its record registers again."""
 

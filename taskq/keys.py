@@ -74,7 +74,7 @@ class QueueKeys:
 
 
 class ClusterKeys(QueueKeys):
-    """What belongs to no queue: the registry of queues, nodes and tasks; named locks."""
+    """What belongs to no queue: the registry of queues, nodes and tasks; named locks; schedules."""
 
     __slots__ = ()
 
@@ -100,6 +100,18 @@ class ClusterKeys(QueueKeys):
     def present(self, name: str) -> str:
         """Until when each of those is taken to be alive."""
         return f"{self.prefix}present:{name}"
+
+    def schedule(self, name: str) -> str:
+        """A schedule: its rule, its template, and where it stands."""
+        return f"{self.prefix}schedule:{name}"
+
+    def runs(self, name: str) -> str:
+        """A schedule's last firings."""
+        return f"{self.prefix}runs:{name}"
+
+    def outbox(self, queue: str) -> str:
+        """Firings that are on their way to a queue."""
+        return f"{self.prefix}outbox:{queue}"
 
     def turn(self, token: str) -> str:
         """The channel on which one who waits for a lock is told that it may be free."""

@@ -76,3 +76,15 @@ end
 function keys.turn(token)
   return keys.prefix .. 'turn:' .. token
 end
+
+function keys.schedule(name)
+  return keys.prefix .. 'schedule:' .. name
+end
+
+function keys.runs(name)
+  return keys.prefix .. 'runs:' .. name
+end
+
+function keys.outbox(queue)
+  return keys.prefix .. 'outbox:' .. queue
+end

@@ -40,6 +40,7 @@ COMMANDS = {
     "task": Lazy("task", "The tasks that nodes know, and who serves them."),
     "queue": Lazy("queue", "List, pause, resume, purge queues."),
     "node": Lazy("node", "Who runs jobs; drain a node, let it go on, stop it."),
+    "schedule": Lazy("schedule", "Recurring work: list, show, run, pause, remove."),
     "leader": Lazy("leader", "The node that leads."),
     "lock": Lazy("lock", "Who holds a named lock; take it away."),
     "stats": Lazy("stats", "How many jobs are in each state."),
@@ -48,8 +49,9 @@ COMMANDS = {
     "config": Lazy("config", "The settings, and where each comes from."),
     "version": Lazy("version", "The version."),
 }
+ALIASES = {"cron": "schedule"}
 LATER = (
-    *("schedule", "cron", "flow"),
+    *("flow",),
     *("top", "bench"),
 )
 
@@ -63,10 +65,11 @@ class Root(Noun):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
         """Import the command's module; it holds a command of the same name."""
-        lazy = COMMANDS.get(cmd_name)
+        lazy = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
         if lazy is None:
             return None
-        command: click.Command = getattr(importlib.import_module(f"taskq.cli.{lazy.module}"), cmd_name)
+        name = ALIASES.get(cmd_name, cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"taskq.cli.{lazy.module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (as above)

@@ -52,7 +52,7 @@ class Noun(_Told, click.Group):
         known = self.list_commands(ctx)
         if word in self.later:
             raise click.UsageError(f"`{ctx.command_path} {word}` isn't here yet", ctx)
-        if word not in known and not word.startswith("-"):
+        if word not in known and not word.startswith("-") and self.get_command(ctx, word) is None:
             raise click.UsageError(f"there is no command {shown(word)}{did_you_mean(word, known)}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -9,6 +9,7 @@
                     force     the same, and without waiting for the code's consent
                     drain     claim no more; let jobs run for grace_ms, then stop and release them; say drained; exit 0
                     stop      the same with no grace at all, also in the middle of a drain
+                    fired     a schedule has fired: tell APP's observers
     worker → node   hello     APP is loaded: its settings, queues and tasks
                     ready     from now on it claims
                     drained   nothing is left in its hands, it exits 0 next and must not be replaced: after drain or
@@ -104,9 +105,18 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Fired:
+    """A schedule has fired: `run` as `Run.to_dict`."""
+
+    op: ClassVar[str] = "fired"
+    run: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Hello:
     """What the worker knows of APP. `settings`: `Settings` as a plain dict. `queues`: those it serves, best first.
     `tasks`: name → {"queue", "executor", "backoff": spec text, "options": as `options.told`}. `version`: of taskq.
+    `schedules`: each as `commands.Declared`, its template in base64. `observes`: whether it wants to hear of firings.
     """
 
     op: ClassVar[str] = "hello"
@@ -114,6 +124,8 @@ class Hello:
     queues: list[str]
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     version: str = ""
+    schedules: list[list[str]] = field(default_factory=list)
+    observes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +166,13 @@ class Recycle:
     reason: str
 
 
-ToWorker = Start | Begin | Rest | Slots | Verdict | Drain | Stop
+ToWorker = Start | Begin | Rest | Slots | Verdict | Drain | Stop | Fired
 ToNode = Hello | Ready | Drained | Refused | Failed | Recycle
 Message = ToWorker | ToNode
 
 _KINDS: dict[str, type[Message]] = {
-    kind.op: kind for kind in (Start, Begin, Rest, Slots, Drain, Stop, Hello, Ready, Drained, Refused, Failed, Recycle)
+    kind.op: kind
+    for kind in (Start, Begin, Rest, Slots, Drain, Stop, Fired, Hello, Ready, Drained, Refused, Failed, Recycle)
 }
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 

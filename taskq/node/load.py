@@ -6,6 +6,7 @@ import importlib
 import inspect
 import os
 import traceback
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,11 +29,14 @@ def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
 
     Args:
         app: the application.
-        queues: those asked for, best first; none: every queue that a task names, and `default`.
+        queues: those asked for, best first; none: every queue that a task or schedule names, and `default`.
     """
     tasks = {task.name: _described(task) for task in app.tasks.values()}
-    named = list(queues) or sorted({DEFAULT_QUEUE, *(task.queue for task in app.tasks.values())})
-    return Hello(app.settings.to_dict(), named, tasks, __version__)
+    schedules = app.declared()
+    own = {DEFAULT_QUEUE, *(task.queue for task in app.tasks.values()), *(each.queue for each in schedules)}
+    told_of = [[*each[:-1], b64encode(each.template).decode()] for each in schedules]
+    named = list(queues) or sorted(own)
+    return Hello(app.settings.to_dict(), named, tasks, __version__, told_of, bool(app.observers))
 
 
 def _described(task: Task[..., Any]) -> dict[str, Any]:

@@ -5,12 +5,12 @@ connections, and so that one whose shard is away delays no other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from taskq import keys
 from taskq.commands import Command
-from taskq.connection import AsyncServer, run_async
+from taskq.connection import AsyncServer, run_async, run_many_async
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 
@@ -37,6 +37,10 @@ class Queues:
     async def run(self, command: Command[T], *, deadline_s: float = CALL_S) -> T:
         """Send a command. Raises as `taskq.connection.run`."""
         return await run_async(self._server, command, deadline_s=deadline_s)
+
+    async def run_many(self, commands: Sequence[Command[T]], *, deadline_s: float = CALL_S) -> list[T]:
+        """Send commands together. Raises as `taskq.connection.run_many`."""
+        return await run_many_async(self._server, commands, deadline_s=deadline_s)
 
     async def each(self, work: Callable[[QueueKeys], Awaitable[None]]) -> None:
         """Do `work` for every queue. Raises as `each_part`."""

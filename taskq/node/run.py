@@ -24,7 +24,7 @@ from taskq.node.ask import ask
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
 from taskq.node.census import Census
-from taskq.node.channel import Hello
+from taskq.node.channel import Fired, Hello
 from taskq.node.child import COMMAND, Child
 from taskq.node.doings import doings
 from taskq.node.fit import unfit
@@ -38,9 +38,13 @@ from taskq.node.orders import Orders
 from taskq.node.queues import Queues
 from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
+from taskq.node.relay import Relay
 from taskq.node.scheduler import Scheduler
+from taskq.node.schedules import Schedules
 from taskq.node.supervisor import Supervisor
+from taskq.node.timetable import Timetable
 from taskq.node.warden import Warden
+from taskq.schedules import Run
 from taskq.settings import Settings
 
 STAGGER_S = 0.15
@@ -122,8 +126,16 @@ def strangers(asked: Sequence[str], hello: Hello) -> list[tuple[str, str]]:
 
     Others may send jobs there nevertheless, so it is no error.
     """
-    own = {str(task["queue"]) for task in hello.tasks.values()}
+    own = {str(task["queue"]) for task in hello.tasks.values()} | {each[3] for each in hello.schedules}
     return [(queue, did_you_mean(queue, own).strip(" ()")) for queue in asked if queue not in own]
+
+
+def tell(children: Sequence[Child], run: Run) -> None:
+    """Has one worker tell the app's observers of a firing; nobody, if none of them has any."""
+    for child in children:
+        if child.ready and child.hello is not None and child.hello.observes:
+            child.send(Fired(run.to_dict()))
+            return
 
 
 async def _with_redis(
@@ -161,10 +173,13 @@ async def _with_redis(
     orders = Orders(supervisor, registry.soon)
     leader = Leader(queues, cluster, node, obey=orders.obey, would_lead=lambda: not resting())
     census = Census(queues, cluster, node, term=lambda: leader.term)
+    relay = Relay(queues, settings.namespace, leader, tell=lambda run: tell(supervisor.children, run))
     steps = {
         "keeper": Keeper(queues, children, lease_ms=settings.lease_ms).step,
         "registry": registry.step,
+        "timetable": Timetable(queues, cluster, hello=lambda: supervisor.latest).step,
         "leader": leader.step,
+        "schedules": Schedules(queues, cluster, node, leader, relay=relay.begin).step,
         "reaper": Reaper(queues, lease_ms=settings.lease_ms).step,
         "scheduler": Scheduler(queues).step,
         "janitor": Janitor(queues).step,
@@ -182,6 +197,7 @@ async def _with_redis(
         for task in loops:
             task.cancel()
         await asyncio.wait(loops)
+        await relay.close()
         await leader.resign()
         with contextlib.suppress(Unavailable):
             await registry.depart()

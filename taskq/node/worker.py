@@ -26,6 +26,7 @@ from taskq.node.channel import (
     Drain,
     Drained,
     Failed,
+    Fired,
     Hello,
     Ready,
     Recycle,
@@ -43,6 +44,7 @@ from taskq.node.executors import Threads
 from taskq.node.known import known_tasks
 from taskq.node.load import complaint, greeting
 from taskq.node.loop import Outage
+from taskq.node.observers import Watch
 from taskq.node.pipeline import Pipeline
 from taskq.node.runners import Runners
 from taskq.node.running import Stop as Why
@@ -76,6 +78,7 @@ class Worker:
         self._start = start
         self._table = table
         self._node = node
+        self._watch = Watch(app.observers, asyncio.get_running_loop())
         self._may_begin = asyncio.Event()
         if not start.hold:
             self._may_begin.set()
@@ -157,6 +160,8 @@ class Worker:
                     self.claimer.resize("async", concurrency)
                 case Verdict(op=op, id=id, epoch=epoch):
                     self.desk.verdict(op, id, epoch)
+                case Fired(run=run):
+                    self._watch.hear(run)
                 case Drain(grace_ms=grace_ms):
                     self.leave(grace_ms)
                 case Stop():

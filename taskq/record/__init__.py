@@ -53,6 +53,7 @@ class JobRecord:
     finished_at_ms: int | None = None
     expires_at_ms: int | None = None
     scheduled_for_ms: int | None = None
+    schedule: str | None = None
     unknown_since_ms: int | None = None
     unknown_reason: str | None = None
     timeout_ms: int | None = None
@@ -143,7 +144,8 @@ class JobRecord:
             "finished_at": time_json(self.finished_at_ms),
             "expires_at": time_json(self.expires_at_ms),
             "timeout": seconds_json(self.timeout_ms),
-            **dict.fromkeys(("unique", "lock", "limits", "labels", "resources", "target", "schedule")),
+            **dict.fromkeys(("unique", "lock", "limits", "labels", "resources", "target")),
+            "schedule": self.schedule,
             "scheduled_for": time_json(self.scheduled_for_ms),
             **dict.fromkeys(("batch", "flow", "parent")),
             "reason": self.reason or self._waits_because,

@@ -156,6 +156,7 @@ _FIELDS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
     b"finished_at": ("finished_at_ms", _instant),
     b"expires_at": ("expires_at_ms", _instant),
     b"scheduled_for": ("scheduled_for_ms", _instant),
+    b"schedule": ("schedule", _text),
     b"unknown_since": ("unknown_since_ms", _instant),
     b"unknown_reason": ("unknown_reason", _text),
     b"timeout": ("timeout_ms", _count),

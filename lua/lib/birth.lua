@@ -1,0 +1,69 @@
+-- New jobs: read from the arguments of a call, and written with their class. In ARGV a job is id, token ('' for ids
+-- that are unique by themselves), task, executor ('' unknown), priority, due, expires ('' | '+ms from now' | 'ms'), n,
+-- then n pairs of field and value.
+
+local birth = { kinds = {} }
+
+local function class_of(task, executor)
+  local kind = birth.kinds[task]
+  if kind == nil then
+    kind = redis.call('HGET', keys.kinds, task)
+    kind = lane.is_class(kind) and kind
+    birth.kinds[task] = kind
+  end
+  return kind or (executor ~= '' and executor) or 'async'
+end
+
+-- Where the arguments of the job at ARGV[at] end: the place after them.
+function birth.after(at)
+  args.number(ARGV[at + 4], 'priority', -512, 511)
+  local after = at + 8 + 2 * args.number(ARGV[at + 7], 'number of fields', 0)
+  if not ARGV[after - 1] then
+    error('job ' .. ARGV[at] .. ' has fewer fields than it says', 0)
+  end
+  return after
+end
+
+-- The job whose arguments stand from ARGV[at] up to `after`.
+function birth.read(at, after, now)
+  local task, due = ARGV[at + 2], clock.at(ARGV[at + 5], now)
+  local job = { id = ARGV[at], task = task, priority = ARGV[at + 4], class = class_of(task, ARGV[at + 3]) }
+  job.expires = clock.at(ARGV[at + 6], now)
+  job.created_at = clock.text(now)
+  job.due = due and due > now and due or nil
+  job.more = { 'task', task, 'created_at', job.created_at, unpack(ARGV, at + 8, after - 1) }
+  job.token = ARGV[at + 1]
+  return job
+end
+
+-- Writes them, growing at once: a server at maxmemory refuses the call before anything is done.
+function birth.write(jobs, now)
+  local new_class, registered = false, {}
+  for _, job in ipairs(jobs) do
+    local more = job.more
+    local function set(field, value)
+      more[#more + 1] = field
+      more[#more + 1] = value
+    end
+    if job.priority ~= '0' then set('priority', job.priority) end
+    if job.class ~= 'async' then set('class', job.class) end
+    if job.token ~= '' then set('token', job.token) end
+    if job.due then set('scheduled_at', clock.text(job.due)) end
+    if job.expires then
+      job.expires_at = clock.text(job.expires)
+      set('expires_at', job.expires_at)
+    end
+    state.create(job, job.due and 'scheduled' or 'available', now, more, job.due)
+    if not registered[job.class] then
+      registered[job.class] = true
+      if redis.call('HSETNX', keys.classes, job.class, 'executor=' .. job.class) == 1 then
+        new_class = true
+      end
+    end
+  end
+  if new_class then
+    redis.call('HINCRBY', keys.meta, 'class_version', 1)
+    wake.all(now)
+  end
+  state.flush(now)
+end

@@ -1,0 +1,31 @@
+-- Let a paused schedule fire again, from now on: what it left out meanwhile was left out on purpose.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   schedules  zset    schedules by when the leader is to look at them
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   name       text    the schedule
+-- REPLY
+--   word  'resumed', 'already', or 'missing'
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/schedule.lua
+
+keys.bind('prefix', 'schedules')
+local arg = args.bind('now', 'name')
+
+local this, now = schedule.read(arg.name), clock.now(arg.now)
+if not this then
+  return 'missing'
+elseif not this.paused then
+  return 'already'
+end
+redis.call('HDEL', this.key, 'paused', 'next')
+local after = clock.text(math.max(this.after, now))
+redis.call('HSET', this.key, 'after', after, 'revision', schedule.revised(this, now))
+schedule.look(arg.name, 0)
+return 'resumed'

@@ -1,0 +1,215 @@
+"""`@app.cron(…)`, `@app.every(…)` and `app.on_schedule(…)`: what an app's code says of recurring work.
+
+Nothing is sent here: a worker tells its node of the schedules, and the node declares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from taskq import calendar
+from taskq.calendar import Missed, Overlap, Rule
+from taskq.commands import Declared
+from taskq.errors import BadArguments, shown
+from taskq.options import Options, Vocabulary
+from taskq.schedules.run import Run
+from taskq.schedules.template import Template
+from taskq.task import Call, Task
+from taskq.units import Duration
+
+P = ParamSpec("P")
+C = TypeVar("C")
+F = TypeVar("F", bound=Callable[[Run], Any])
+
+LONGEST_NAME = 220
+
+
+class ScheduleDecorator(Protocol):
+    """What `app.cron(...)` and `app.every(...)` give: put it above `@app.task`, or above a plain function."""
+
+    @overload
+    def __call__(self, task: Task[P, C], /) -> Task[P, C]: ...
+    @overload
+    def __call__(self, task: Callable[P, C], /) -> Task[P, C]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A schedule that code declares: `owner` is the task as it was declared, `task` the same with the schedule's own
+    options.
+    """
+
+    name: str
+    rule: Rule
+    owner: Task[..., Any]
+    task: Task[..., Any]
+
+
+class Declares:
+    """The part of an app that declares schedules.
+
+    Attributes:
+        scheduled: the schedules by name.
+        observers: who is told of each firing.
+    """
+
+    scheduled: dict[str, Entry]
+    observers: list[Callable[[Run], Any]]
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        name: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        max_runs: int | None = None,
+        jitter: Duration = 0,
+        missed: Missed = "latest",
+        overlap: Overlap = "allow",
+        **options: Unpack[Vocabulary],
+    ) -> ScheduleDecorator:
+        """Run a task at times of the clock: `@app.cron("0 9 * * 1-5", tz="Europe/Berlin")`.
+
+        It stands above `@app.task` or above a plain function, and may stand there several times.
+
+        Args:
+            expression: 5 fields (minute, hour, day of the month, month, day of the week), 6 with the second first,
+                `@yearly @monthly @weekly @daily @hourly`, or `@every 90s`.
+            tz: the IANA name of the time zone whose clocks are meant; default "UTC".
+            name: the schedule's; default the task's, then with `#2`, `#3`. One name is one schedule in the namespace.
+            start: nothing fires before it; an aware datetime or RFC 3339 text.
+            end: nothing fires after it.
+            max_runs: after so many firings it is over. Default: never.
+            jitter: each firing waits up to so long, but never past the next time.
+            missed: after an outage "skip" what is late, fire the "latest" missed time (the default), or "all", up to
+                100 of them.
+            overlap: while the last run's job hasn't ended "allow" another (the default), "skip" it, or "queue-one".
+            options: of its jobs, as `Options`; but for `id` and `at`.
+
+        Raises:
+            ValueError: a rule or name that can't be, or a function that needs arguments.
+            TypeError: an option nobody knows, or what is decorated is no function.
+        """
+        rule = calendar.cron(
+            expression,
+            tz=tz,
+            start=start,
+            end=end,
+            max_runs=max_runs,
+            jitter=jitter,
+            missed=missed,
+            overlap=overlap,
+        )
+        return self._schedule(rule, name, options)
+
+    def every(
+        self,
+        interval: Duration,
+        *,
+        name: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        max_runs: int | None = None,
+        jitter: Duration = 0,
+        missed: Missed = "latest",
+        overlap: Overlap = "allow",
+        **options: Unpack[Vocabulary],
+    ) -> ScheduleDecorator:
+        """Run a task again and again: `@app.every("30s")`. As `cron`, with an interval of at least 1 s.
+
+        Raises:
+            ValueError, TypeError: as `cron`.
+        """
+        rule = calendar.every(
+            interval, start=start, end=end, max_runs=max_runs, jitter=jitter, missed=missed, overlap=overlap
+        )
+        return self._schedule(rule, name, options)
+
+    def on_schedule(self, fn: F) -> F:
+        """Have `fn(run)` called with each `Run`, in a worker of the node that leads, or where `app.schedules.run` was.
+
+        It may be `async def` there. What it raises is logged, and hinders nothing. While nodes come and go a run may be
+        told twice, or never: `taskq schedule show` has them all.
+        """
+        self.observers.append(fn)
+        return fn
+
+    def _schedule(self, rule: Rule, name: str | None, options: Vocabulary) -> ScheduleDecorator:
+        check_options(Options(**options))
+        if name is not None:
+            checked_schedule_name(name)
+
+        def decorate(task: Any) -> Any:
+            owner: Task[..., Any] = task if isinstance(task, Task) else self.task(task)  # type: ignore[attr-defined]
+            try:
+                owner.bind((), {})
+            except BadArguments as error:
+                raise ValueError(f"a schedule gives no arguments: {error}") from None
+            self._enter(owner, rule, name, owner.using(**options))
+            return owner
+
+        return decorate
+
+    def _enter(self, owner: Task[..., Any], rule: Rule, name: str | None, task: Task[..., Any]) -> None:
+        # The same function loaded again, in a reload or a notebook's cell, replaces what it declared before.
+        for each in [each for each in self.scheduled.values() if each.owner.name == owner.name]:
+            if each.owner is not owner:
+                del self.scheduled[each.name]
+        if name is None:
+            number = sum(each.owner is owner for each in self.scheduled.values()) + 1
+            name = owner.name if number == 1 else f"{owner.name}#{number}"
+        if name in self.scheduled:
+            raise ValueError(
+                f"two schedules would be {name!r}: of {self.scheduled[name].owner.name} and of {owner.name};"
+                " give one of them another name="
+            )
+        self.scheduled[name] = Entry(name, rule, owner, task)
+
+    def declared(self) -> list[Declared]:
+        """What a node is told of the schedules."""
+        return [declared(each.name, each.rule, each.task.call()) for each in self.scheduled.values()]
+
+
+def declared(name: str, rule: Rule, call: Call[Any]) -> Declared:
+    """A schedule as it is stored; its task's plan must have been made if it is known by name alone.
+
+    Raises:
+        ValueError: its arguments are too large.
+    """
+    task = call.task
+    check_options(task.options)
+    job = task.plan().new_job(call.payload)
+    template = Template(job.task, job.executor, job.priority, job.due, job.expires, job.fields)
+    return Declared(name, calendar.rule_text(rule), rule.overlap, task.queue, task.name, template.pack())
+
+
+def check_options(options: Options) -> None:
+    """Refuses what belongs to one job and not to many.
+
+    Raises:
+        ValueError: `id`, `at`, or `expires` as an instant.
+    """
+    if options.id is not None:
+        raise ValueError("id= belongs to one job: a schedule's jobs are named after it and their time")
+    if options.at_ms is not None:
+        raise ValueError("at= belongs to one job: a schedule's rule says when; delay= is possible")
+    if options.expires is not None and not options.expires.startswith("+"):
+        raise ValueError("expires= of a schedule is a duration from when it fires: no later job could ever start")
+
+
+def checked_schedule_name(name: object) -> str:
+    """A schedule's name: 1 to 220 characters without spaces or control characters.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and " " not in name:
+        return name
+    raise ValueError(
+        f"name={shown(name)} is no schedule's name: use 1 to {LONGEST_NAME} characters without spaces, such as 'report'"
+    )
