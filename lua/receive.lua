@@ -69,8 +69,8 @@ while ARGV[at] do
   end
   local message = { kind = ARGV[at + 1], nominal = tonumber(ARGV[at + 2]), id = ARGV[job_at] }
   message.fired_at, message.overlap = tonumber(ARGV[at + 3]), ARGV[at + 4]
-  local word, rest = fired.decide(fired.read(ARGV[at]), message, now)
-  if word == 'fired' then
+  local word, rest, new = fired.decide(fired.read(ARGV[at]), message, now)
+  if new then
     jobs[#jobs + 1] = birth.read(job_at, after, now)
   end
   answer[#answer + 1] = word

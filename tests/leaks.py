@@ -42,6 +42,11 @@ PERMANENT_REGISTRY = {
     r"queues": "every queue that was ever used: a queue is found here",
     r"leader": "one hash: its term must not be forgotten",
     r"nodes": "ids of nodes by last beat; leaders, and nodes as they start, forget the long silent",
+    r"schedules": "every schedule; one of code goes a day after its last declaration, others when removed",
+    r"schedule:.+": "one hash a schedule; goes with it",
+    r"runs:.+": "its last 100 firings; goes with it",
+    r"outboxes": "queues that firings are on their way to; gone once they have arrived",
+    r"outbox:.+": "at most some 1,000 firings; gone once they have arrived",
 }
 
 _KEY = re.compile(r"(?P<namespace>[a-z0-9][a-z0-9._-]*):\{(?P<tag>[^{}]+)\}:(?P<name>.+)", re.DOTALL)

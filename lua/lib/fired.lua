@@ -64,7 +64,7 @@ local function again(this, message)
   return 'existing', ''
 end
 
--- What becomes of a message; `fired` if its job is to be made.
+-- What becomes of a message, the rest of the answer, and whether its job is to be made.
 function fired.decide(this, message, now)
   local kind, nominal = message.kind, message.nominal
   if kind ~= 'due' and kind ~= 'manual' then
@@ -95,18 +95,21 @@ function fired.decide(this, message, now)
   if nominal == this[kind] then
     this.words[kind] = word
   end
-  return word, rest
+  return word, rest, word == 'fired'
 end
 
 -- Writes what was decided; forgets some of what is over.
 function fired.write(term, now)
+  local flat = {}
   for _, name in ipairs(fired.names) do
     local this = fired.known[name]
     local numbers = { clock.text(this.due), clock.text(this.manual), clock.text(this.at), clock.text(this.queued) }
     local text = table.concat(numbers, ' ')
-    redis.call('HSET', keys.fired, name, table.concat({ text, this.words.due, this.words.manual, this.job }, ' '))
+    flat[#flat + 1] = name
+    flat[#flat + 1] = table.concat({ text, this.words.due, this.words.manual, this.job }, ' ')
   end
-  if #fired.names > 0 then
+  if #flat > 0 then
+    redis.call('HSET', keys.fired, unpack(flat))
     local some = redis.call('HRANDFIELD', keys.fired, SWEPT, 'WITHVALUES')
     for i = 1, #some, 2 do
       if now - parse(some[i], some[i + 1]).at > KEPT_MS then

@@ -158,6 +158,7 @@ _ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty")
 _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("|".join(_ZSETS), "zset", None),
     ("classes|kinds|meta|stats", "hash", None),
+    ("fired", "hash", 8 * _DAY_MS),
     ("events", "stream", None),
     ("(levels|groups|lanes|front|wake):.*", "zset", None),
     ("body:.*", "stream", None),

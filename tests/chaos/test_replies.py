@@ -18,6 +18,15 @@ from tests.waiting import wait_until
 FSCK = {"members", "mend_jobs", "mend_keys", "mend_lanes", "scan", "survey_jobs", "survey_keys", "survey_lanes"}
 # What an unanswered call about a lock may leave, the tests of locks show.
 LOCKS = {"lock_acquire", "lock_extend", "lock_release", "locks"}
+# What an unanswered call about a schedule may leave, the simulation of schedules shows.
+SCHEDULES = {
+    *("declare_schedules", "due_schedules", "fire", "outbox", "receive", "relayed", "schedules"),
+    *(f"{verb}_schedule" for verb in ("put", "pause", "resume", "remove", "run")),
+}
+# An election goes on by itself: the tests of the leader show it.
+LEAD = {"pulse", "resign", "leader", "order"}
+# So does the registry, which is said again every few seconds.
+REGISTRY = {"register_node", "mark_dead", "forget_nodes"}
 TWICE = 2
 
 
@@ -132,7 +141,7 @@ ACTS = {
 
 def test_every_script_has_its_act():
     named = [name for names in ACTS.values() for name in names]
-    assert sorted(named) == sorted(set(scripts.names()) - FSCK - LOCKS)
+    assert sorted(named) == sorted(set(scripts.names()) - FSCK - LOCKS - SCHEDULES - LEAD - REGISTRY)
 
 
 async def test_a_pipeline_goes_on_where_it_broke(settings, proxy, look):

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from taskq import commands, keys, scripts
-from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
+from taskq.commands import Buried, Command, Declared, Done, Failure, Held, Incoming, Relayed, Release, Snoozed, fsck
+from taskq.schedules.template import Template
 from tests.lua.room import LEASE_MS, Room, new
 
 Build = Callable[[Room, int], Command[Any]]
@@ -255,12 +256,101 @@ def _lock(room: Room, n: int) -> None:
     room.now += 10_000
 
 
+def _said(n: int) -> list[Declared]:
+    template = Template("t", "async", 0, "", "", {}).pack()
+    return [Declared(f"s{i}", '{"every_ms":1000}', "skip", "default", "t", template) for i in range(n)]
+
+
+def _declare(room: Room, n: int) -> Command[Any]:
+    return commands.declare_schedules(_registry(room), _said(n), now=room.now)
+
+
+def _declared(room: Room, n: int) -> None:
+    room.run(_declare(room, n))
+
+
+def _steer(room: Room, operation: Callable[..., Command[Any]]) -> Command[Any]:
+    return operation(_registry(room), "s0", now=room.now)
+
+
+def _paused(room: Room) -> None:
+    _declared(room, 1)
+    room.run(_steer(room, commands.pause_schedule))
+
+
+def _unseen(room: Room) -> None:
+    _declared(room, 1)
+    room.now += 200_000
+
+
+def _run(room: Room) -> Command[Any]:
+    return commands.run_schedule(_registry(room), "s0", token="f00d", now=room.now)
+
+
+def _list(room: Room) -> Command[Any]:
+    return commands.schedules(_registry(room), runs=9, now=room.now)
+
+
+def _due_ones(room: Room, n: int) -> Command[Any]:
+    _declared(room, n)
+    return commands.due_schedules(_registry(room), node="n", term=room.run(_pulse(room)).term, now=room.now)
+
+
+def _fire(room: Room, n: int) -> Command[Any]:
+    due = room.run(_due_ones(room, 1)).schedules[0]
+    times = [room.now + i for i in range(n)]
+    at = {"after": room.now, "next": room.now + 1000, "look": room.now + 1000, "now": room.now}
+    return commands.fire(_registry(room), node="n", term=room.now, name="s0", revision=due.revision, **at, times=times)
+
+
+def _fired(room: Room, n: int) -> None:
+    room.run(_fire(room, n))
+
+
+def _messages(room: Room, n: int) -> list[Incoming]:
+    return [Incoming(f"s{i}", "due", room.now, room.now, "skip", new(f"s{i}", schedule=f"s{i}")) for i in range(n)]
+
+
+def _received(room: Room, n: int) -> None:
+    room.do(commands.receive, _messages(room, n))
+
+
+def _receive_again(room: Room, n: int) -> Command[Any]:
+    return commands.receive(room.q, _messages(room, n), now=room.now)
+
+
+def _relayed(room: Room, n: int) -> Command[Any]:
+    _fired(room, n)
+    waiting = room.run(commands.outbox(_registry(room), "default", now=room.now))
+    told = [Relayed(each.entry, b"s0", b"due", each.fields["nominal"], "fired", "j") for each in waiting]
+    return commands.relayed(_registry(room), "default", told, now=room.now)
+
+
 def _after(_: object, command: Command[Any]) -> Command[Any]:
     return command
 
 
 def _registry(room: Room) -> keys.ClusterKeys:
     return keys.cluster(room.q.namespace)
+
+
+COSTS |= {
+    "declare_schedules": (2, 7, lambda room, n: commands.declare_schedules(_registry(room), _said(n), now=room.now)),
+    "declare_schedules again": (2, 5, lambda room, n: _after(_declared(room, n), _declare(room, n))),
+    "put_schedule": (8, 0, lambda room, n: commands.put_schedule(_registry(room), _said(1)[0], now=room.now)),
+    "pause_schedule": (3, 0, lambda room, n: _after(_declared(room, 1), _steer(room, commands.pause_schedule))),
+    "resume_schedule": (4, 0, lambda room, n: _after(_paused(room), _steer(room, commands.resume_schedule))),
+    "remove_schedule": (4, 0, lambda room, n: _after(_unseen(room), _steer(room, commands.remove_schedule))),
+    "run_schedule": (9, 0, lambda room, n: _after(_declared(room, 1), _run(room))),
+    "schedules": (2, 18, lambda room, n: _after(_declared(room, n), _list(room))),
+    "due_schedules": (5, 2, _due_ones),
+    "fire": (14, 2, _fire),
+    "outbox": (1, 1, lambda room, n: _after(_fired(room, n), commands.outbox(_registry(room), "default"))),
+    "receive": (22, 4, lambda room, n: commands.receive(room.q, _messages(room, n), now=room.now)),
+    "receive again": (8, 3, lambda room, n: _after(_received(room, n), _receive_again(room, n))),
+    # Each of n messages of one schedule looks for its run among n.
+    "relayed": (5, 4, _relayed),
+}
 
 
 @pytest.mark.parametrize("name", COSTS)

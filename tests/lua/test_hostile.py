@@ -16,7 +16,7 @@ from tests.lua.tour import STATES, drains, lively, stops, tour
 ZSETS = (*STATES[:5], "pending", "expiring", "leases", "prune", "empty")
 STRUCTURES = {
     **dict.fromkeys(ZSETS, "zset"),
-    **dict.fromkeys(("classes", "kinds", "meta", "stats", f"stats:{T0 // 60000}", "claimed:n.9"), "hash"),
+    **dict.fromkeys(("classes", "kinds", "meta", "stats", f"stats:{T0 // 60000}", "claimed:n.9", "fired"), "hash"),
     **dict.fromkeys(("levels:async", "groups:async:0", "lanes:async:0:-", "front:async:0", "front:async:1"), "zset"),
     **dict.fromkeys(("wake:async", "levels:thread"), "zset"),
     **dict.fromkeys(("body:async:0", "events"), "stream"),
@@ -28,6 +28,10 @@ REGISTRY = {
     "task:t": "hash",
     "leader": "hash",
     "control": "stream",
+    **dict.fromkeys(("schedules", "outboxes"), "zset"),
+    "schedule:s": "hash",
+    "runs:s": "list",
+    "outbox:default": "stream",
     "locks": "zset",
     "fence": "hash",
     "lock:l": "hash",
@@ -93,6 +97,8 @@ def test_a_structure_of_the_wrong_kind_is_put_aside(room, name, right, wrong):
 @pytest.mark.parametrize("name, right", REGISTRY.items())
 @pytest.mark.parametrize("wrong", ["string", "list", "stream"])
 def test_so_it_is_in_the_registry(room, name, right, wrong):
+    if wrong == right:
+        return
     epochs = lively(room)
     c = keys.cluster(room.q.namespace)
     put(room.client, c.fixed(name), wrong)

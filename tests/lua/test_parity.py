@@ -27,6 +27,8 @@ OF_THE_CLUSTER = {
     "task": ("shop.mail.send",),
     **dict.fromkeys(("lock", "line", "present"), ("report:{2030} ü",)),
     "turn": ("f00d",),
+    **dict.fromkeys(("schedule", "runs"), ("shop.report#2",)),
+    "outbox": ("email",),
 }
 
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Buried, Command, Done, Failure, Held, Release, Snoozed, fsck
+from taskq.commands import Buried, Command, Declared, Done, Failure, Held, Incoming, Relayed, Release, Snoozed, fsck
 from taskq.fsck import judge
 from taskq.inspector import _leader, _lock, _shown
 from taskq.nodes import _page as _nodes
+from taskq.schedules.schedule import schedule_of
+from taskq.schedules.template import Template
 from tests.lua.room import LEASE_MS, Room, new
 from tests.lua.test_cancel import seed
 
@@ -118,6 +120,40 @@ def _registry(room: Room) -> Iterator[Command[Any]]:
     yield commands.depart(c, "n")
     yield commands.resign(c, node="n", term=1)
     yield from _locks(c)
+    yield from _schedules(room, c)
+
+
+def _schedules(room: Room, c: keys.ClusterKeys) -> Iterator[Command[Any]]:
+    """Declared, put, steered, fired by a leader and by hand, relayed twice."""
+    template = Template("t", "async", 0, "", "", {"payload": b""}).pack()
+    said = [Declared(name, '{"every_ms":1000}', "skip", "default", "t", template) for name in ("s", "s2")]
+    yield commands.declare_schedules(c, said, now=room.now)
+    yield commands.put_schedule(c, said[0], now=room.now)
+    yield commands.pause_schedule(c, "s", now=room.now)
+    yield commands.resume_schedule(c, "s", now=room.now)
+    terms: list[int] = []
+    pulse = commands.pulse(c, node="n", leads=True, ttl_ms=6_000, now=room.now)
+    yield pulse.then(lambda answer: terms.append(answer.term))
+    due: list[commands.DueSchedule] = []
+    look = commands.due_schedules(c, node="n", term=terms[0], now=room.now)
+    yield look.then(lambda answer: due.extend(answer.schedules))
+    at = {"after": room.now, "next": room.now + 1000, "look": room.now + 1000, "now": room.now}
+    for each in [*due, commands.DueSchedule("s", "{}", "default", 0, 0, 1)]:
+        proof = {"name": each.name, "revision": each.revision}
+        yield commands.fire(c, node="n", term=terms[0], **proof, **at, times=[room.now])
+    yield commands.run_schedule(c, "s", token="f00d", now=room.now)
+    waiting: list[commands.Outgoing] = []
+    yield commands.outbox(c, "default").then(waiting.extend)
+    job = new("fired", schedule="s")
+    messages = [Incoming(name, "due", room.now, room.now, "skip", job) for name in ("s", "s2", "s")]
+    yield commands.receive(room.q, messages, term=terms[0], now=room.now)
+    told = [Relayed(each.entry, b"s", b"due", b"1", "fired", "j") for each in waiting]
+    yield commands.relayed(c, "default", told, again_ms=5, now=room.now)
+    yield commands.schedules(c, runs=9).then(
+        lambda found: [schedule_of(each, found.now_ms) for each in found.schedules]
+    )
+    yield commands.remove_schedule(c, "s", now=room.now)
+    yield commands.resign(c, node="n", term=terms[0], now=room.now)
 
 
 def _dead(room: Room, c: keys.ClusterKeys) -> Iterator[Command[Any]]:

@@ -13,13 +13,16 @@ from taskq.commands import (
     Claim,
     Claimed,
     Counts,
+    Declared,
     Done,
     Failure,
     Held,
+    Incoming,
     NewJob,
     Page,
     Purged,
     Reaped,
+    Relayed,
     Release,
     Snoozed,
 )
@@ -28,6 +31,8 @@ from taskq.errors import InvalidTransition, JobAlreadyExists, JobNotFound, Leade
 Q = keys.queue("ns", "email")
 C = keys.cluster("ns")
 JOB = NewJob("email:1", "token", "t", "async", 5, "+10", "", {"payload": b"\x00", "keep": 0})
+DECLARED = Declared("s", "{}", "skip", "email", "t", b"\x91")
+LEADER = {"node": "n", "term": 6}
 
 CALLS: dict[str, commands.Command[Any]] = {
     "enqueue": commands.enqueue(Q, [JOB, JOB], exists="raise", now=7),
@@ -76,10 +81,26 @@ CALLS: dict[str, commands.Command[Any]] = {
     "lock_release": commands.lock_release(C, name="l", fence=8, now=7),
     "locks": commands.locks(C, name="l", offset=1, limit=2, now=7),
 }
+CALLS |= {
+    "declare_schedules": commands.declare_schedules(C, [DECLARED], declared_at=5, now=7),
+    "put_schedule": commands.put_schedule(C, DECLARED, now=7),
+    "pause_schedule": commands.pause_schedule(C, "s", now=7),
+    "resume_schedule": commands.resume_schedule(C, "s", now=7),
+    "remove_schedule": commands.remove_schedule(C, "s", now=7),
+    "run_schedule": commands.run_schedule(C, "s", token="f00d", now=7),
+    "schedules": commands.schedules(C, name="s", offset=1, limit=2, runs=3, now=7),
+    "due_schedules": commands.due_schedules(C, **LEADER, limit=4, now=7),
+    "fire": commands.fire(C, **LEADER, name="s", revision=8, after=9, next=None, look=10, times=[5, 6], now=7),
+    "outbox": commands.outbox(C, "email", after="1-1", limit=4, now=7),
+    "receive": commands.receive(Q, [Incoming("s", "due", 5, 6, "skip", JOB)], term=6, now=7),
+    "relayed": commands.relayed(C, "email", [Relayed("1-1", b"s", b"due", b"5", "fired", "j")], again_ms=4, now=7),
+}
 OF_THE_CLUSTER = {
     *("register_queue", "queues", "beat", "depart", "nodes", "task_info"),
     *("register_node", "mark_dead", "forget_nodes", "pulse", "resign", "leader", "order"),
     *("lock_acquire", "lock_extend", "lock_release", "locks"),
+    *(f"{verb}_schedule" for verb in ("put", "pause", "resume", "remove", "run")),
+    *("declare_schedules", "due_schedules", "schedules", "fire", "outbox", "relayed"),
 }
 ARGUMENTS: dict[str, list[Any]] = {
     "enqueue": [7, "raise", *["email:1", "token", "t", "async", 5, "+10", "", 2, "payload", b"\x00", "keep", 0] * 2],
@@ -123,6 +144,32 @@ ARGUMENTS: dict[str, list[Any]] = {
     "lock_extend": [7, "l", "f00d", 9],
     "lock_release": [7, "l", "", 8],
     "locks": [7, "l", 1, 2],
+    "declare_schedules": [7, 5, *DECLARED],
+    "put_schedule": [7, *DECLARED],
+    "pause_schedule": [7, "s"],
+    "resume_schedule": [7, "s"],
+    "remove_schedule": [7, "s"],
+    "run_schedule": [7, "s", "f00d"],
+    "schedules": [7, "s", 1, 2, 3],
+    "due_schedules": [7, "n", 6, 4],
+    "fire": [7, "n", 6, "s", 8, 9, "", 10, 5, 6],
+    "outbox": [7, "email", "1-1", 4],
+    "receive": [
+        7,
+        6,
+        "s",
+        "due",
+        5,
+        6,
+        "skip",
+        *["email:1", "", "t", "async", 5, "+10", ""],
+        2,
+        "payload",
+        b"\x00",
+        "keep",
+        0,
+    ],
+    "relayed": [7, "email", 4, "1-1", b"s", b"due", b"5", "fired", "j"],
 }
 
 

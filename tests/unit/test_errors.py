@@ -14,7 +14,7 @@ JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost Leadership
 QueueNotFound NodeNotFound WorkerStopped InvalidPayload Unencodable PayloadTooLarge BadArguments
 BadRecord UnknownTask Unschedulable AdmissionNotFound AdmissionConflict JobTimeout JobCrashed
 AttemptsExhausted JobFailed JobCancelled ResultTimeout ResultExpired EnqueueFailed Unavailable
-ServerFull ServerUnsupported NotInJob NotReplicated
+ServerFull ServerUnsupported NotInJob NotReplicated ScheduleNotFound
 """
 
 ALSO = {
