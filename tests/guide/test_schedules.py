@@ -29,7 +29,8 @@ def test_one_put_by_hand_runs_and_is_removed() -> None:
     made = app.schedules.put("by-hand", remembered.call("at"), every="1s", max_runs=2)
     assert (made.expression, made.state, made.origin) == ("@every 1s", "active", "api")
     wait_until(lambda: app.schedules.get("by-hand").state == "over")
-    runs = wait_until(lambda: all(run.job for run in (runs := app.schedules.get("by-hand").runs)) and runs)
+    wait_until(lambda: all(run.job for run in app.schedules.get("by-hand").runs))
+    runs = app.schedules.get("by-hand").runs
     assert len(runs) == app.schedules.get("by-hand").fired == 2
     for run in runs:
         assert app.job(run.job).result(timeout=10) == f"at {run.nominal:%S}"
