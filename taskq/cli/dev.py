@@ -20,6 +20,7 @@ from taskq.cli.refusal import WrongUsage, refuse
 from taskq.cli.serve import app_argument, chosen_app, node_options, node_options_of
 
 _LOOK_S = 0.4
+_HANDED_ON = ("workers", "concurrency", "threads", "grace", "wedged", "max_jobs", "max_memory")
 
 
 class _Apart(Verb):
@@ -102,7 +103,7 @@ def _worker_arguments(app: str, url: str, given: dict[str, Any]) -> list[str]:
         "--queue": given["queues"],
         "--log-format": flags().log.get("format"),
         "--log-level": flags().log.get("level"),
-        **{f"--{name}": given[name] for name in ("workers", "concurrency", "threads", "grace", "wedged")},
+        **{f"--{name.replace('_', '-')}": given[name] for name in _HANDED_ON},
     }
     options = [word for name, value in said.items() if value is not None for word in (name, str(value))]
     return ["worker", app, *options]

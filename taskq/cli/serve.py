@@ -10,7 +10,7 @@ import click
 
 from taskq.cli.argument import read_pair
 from taskq.cli.options import Flags, log_options, server_options
-from taskq.cli.refusal import WrongUsage, checked_values, not_yet
+from taskq.cli.refusal import WrongUsage, checked_values, not_yet, refuse
 from taskq.errors import shown
 
 if TYPE_CHECKING:  # the node is loaded when it runs, not for --help
@@ -38,6 +38,10 @@ def node_options(grace: str) -> Callable[[F], F]:
             metavar="TIME",
             help="A worker whose loop stands still so long, and no job holds it, is replaced.",
         ),
+        click.option(
+            "--max-jobs", type=int, default=0, metavar="N", help="Replace a worker that has claimed N jobs [never]."
+        ),
+        click.option("--max-memory", metavar="SIZE", help="Replace a worker above SIZE, such as 512MiB [never]."),
         click.option("--processes", hidden=True, callback=_later("--processes"), expose_value=False),
         click.option("--label", "labels", multiple=True, metavar="K=V", help="What others may know this node by."),
         click.option(
@@ -111,6 +115,8 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
             threads=given["threads"],
             grace_ms=duration_ms(given["grace"], name="--grace"),
             wedged_ms=duration_ms(given["wedged"], name="--wedged"),
+            max_jobs=given["max_jobs"],
+            max_memory=memory_limit(given["max_memory"]),
             burst=burst,
             labels=word_pairs(given["labels"], "--label"),
             capacity=capacities(given["capacity"]),
@@ -134,6 +140,18 @@ def capacities(words: Sequence[str]) -> dict[str, int]:
     with checked_values():
         pairs = word_pairs(words, "--capacity").items()
         return {name: size_bytes(value, name=f"--capacity {name}") for name, value in pairs}
+
+
+def memory_limit(text: str | None) -> int:
+    """`--max-memory 512MiB` in bytes; 0 = no limit. Refused where the system doesn't tell what a process takes."""
+    from taskq.node.memory import can_weigh
+    from taskq.units import size_bytes
+
+    if text is None:
+        return 0
+    if not can_weigh():
+        refuse("--max-memory: neither /proc nor ps is here to tell what a worker takes")
+    return size_bytes(text, name="--max-memory")
 
 
 def worker_count(text: str) -> int:

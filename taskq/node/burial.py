@@ -37,7 +37,8 @@ Verb = Literal["lost", "ended", "refund", "timeout"]
 def verb_for(entry: Entry, killed_for: str, culprits: frozenset[tuple[str, int]]) -> Verb:
     """What had ended has had its attempt, whoever killed the worker: given back for nothing it would run once more than
     it may. A worker that died by itself takes an attempt of all it ran: one of them may have killed it, nobody knows
-    which. Where the node killed it, only those it was killed for pay. What hadn't begun never does.
+    which; so does one that was killed for its memory. Where the node killed it otherwise, only those it was killed for
+    pay. What hadn't begun never does.
     """
     if (entry.id, entry.epoch) in culprits:
         return "timeout"
@@ -96,7 +97,7 @@ class Undertaker:
         return len(returned)
 
     async def _buried(self, child: Child, entry: Entry) -> Buried:
-        verb = verb_for(entry, child.killed_for, child.culprits)
+        verb = verb_for(entry, child.killed_for if child.forgiven else "", child.culprits)
         return Buried(entry.id, entry.epoch, verb, await self._delay_ms(child, entry.id) if verb == "timeout" else 0)
 
     async def _delay_ms(self, child: Child, id: str) -> int:

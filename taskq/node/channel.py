@@ -17,8 +17,9 @@
                     refused   Redis refused the end of this job, again and again: its lease is left to end
                     failed    it can't start, because APP can't be loaded say, with the text to show. Before the node's
                               first hello it ends the node
+                    ageing    it will ask to be replaced soon: have another loaded, which begins when this one recycles
                     recycle   replace me (slots written off, say): it claims no more; the node starts another and sends
-                              drain
+                              drain; patient: without a grace, as its jobs may take as long as they take
 
 A verdict names id and epoch, never a slot, so one that comes late is known to be late. A side that reads the end of the
 stream knows the other is gone. An unknown op or field is ignored: node and worker may differ by a version for a moment.
@@ -42,6 +43,7 @@ class Start:
     """What the worker is told before anything else. Durations in ms. `queues` empty: all that APP names, and `default`.
     `flags`: settings given on the command line, as `settings.resolve` takes them. `log`: as `taskq.log` takes it.
     `hold`: claim nothing before `begin`: only a hello tells the node which Redis it is, and that may be unfit.
+    `max_jobs`: claim so many and then recycle; 0 = no such end.
     """
 
     op: ClassVar[str] = "start"
@@ -56,6 +58,7 @@ class Start:
     flags: dict[str, str] = field(default_factory=dict)
     log: dict[str, Any] = field(default_factory=dict)
     hold: bool = False
+    max_jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,20 +162,29 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Recycle:
-    """The worker asks for its own replacement, for `reason`."""
+class Ageing:
+    """The worker will recycle soon, for `reason`."""
 
-    op: ClassVar[str] = "recycle"
+    op: ClassVar[str] = "ageing"
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """The worker asks for its own replacement, for `reason`; `patient`: nothing is wrong with what it runs."""
+
+    op: ClassVar[str] = "recycle"
+    reason: str
+    patient: bool = False
+
+
 ToWorker = Start | Begin | Rest | Slots | Verdict | Drain | Stop | Fired
-ToNode = Hello | Ready | Drained | Refused | Failed | Recycle
+ToNode = Hello | Ready | Drained | Refused | Failed | Ageing | Recycle
 Message = ToWorker | ToNode
 
 _KINDS: dict[str, type[Message]] = {
     kind.op: kind
-    for kind in (Start, Begin, Rest, Slots, Drain, Stop, Fired, Hello, Ready, Drained, Refused, Failed, Recycle)
+    for kind in (Start, Begin, Rest, Slots, Drain, Stop, Fired, Hello, Ready, Drained, Refused, Failed, Ageing, Recycle)
 }
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 

@@ -35,8 +35,12 @@ class Child:
         born_ms: when it was started (monotonic).
         killed_for: why the node itself killed it; '' if it did not.
         culprits: the (id, epoch) whose hard timeout made the node kill it.
+        forgiven: where the node killed it, its jobs had no part in that: only the culprits pay with an attempt.
         told: what the keeper has told it: (word, id, epoch).
-        leaving: set once it asked to be replaced.
+        spare: it waits, loaded, until another asks to be replaced.
+        loaded: set once it said hello.
+        ageing: set once it should be replaced soon. `heavy`: because it takes too much memory.
+        leaving: set once it asked to be replaced. `patient`: what it runs may take its time.
         ended: set once it is dead, its process group too; `code` is then its return code (negative: a signal).
         over: set once it is dead and all it had said was heard.
     """
@@ -52,7 +56,13 @@ class Child:
         self.born_ms = now_ms()
         self.killed_for = ""
         self.culprits: frozenset[tuple[str, int]] = frozenset()
+        self.forgiven = True
         self.told: set[tuple[str, str, int]] = set()
+        self.spare = False
+        self.heavy = False
+        self.patient = False
+        self.loaded = asyncio.Event()
+        self.ageing = asyncio.Event()
         self.leaving = asyncio.Event()
         self.ended = asyncio.Event()
         self.over = asyncio.Event()
@@ -97,12 +107,15 @@ class Child:
         with contextlib.suppress(OSError):  # it is gone, or was asked very often and doesn't answer
             os.write(self._pipe, b"?")
 
-    def kill(self, why: str, culprits: frozenset[tuple[str, int]] = frozenset()) -> None:
-        """SIGKILL for the process group, because the node decided so: its jobs are refunded but for `culprits`."""
+    def kill(self, why: str, culprits: frozenset[tuple[str, int]] = frozenset(), *, forgiven: bool = True) -> None:
+        """SIGKILL for the process group, because the node decided so: its jobs are refunded but for `culprits`; not
+        `forgiven`: each that has begun may be to blame, as if the worker had died by itself.
+        """
         if self.killed_for or self._process.returncode is not None:
             return
         self.killed_for = why
         self.culprits = culprits
+        self.forgiven = forgiven
         _kill_group(self.pid)
 
     def held(self) -> list[Entry]:

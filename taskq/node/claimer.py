@@ -140,7 +140,7 @@ class Claimer:
     async def nothing_left(self) -> bool:
         """Ask every queue once more: whether none has anything available or due now. For a worker that runs nothing."""
         for source in self._sources:
-            source.wanted, source.empty = True, None
+            source.question()
         self._kick.set()
         while not self.stopping and any(source.empty is None for source in self._sources):
             self._answered.clear()

@@ -12,6 +12,7 @@ from taskq.node.channel import Drain, Stop
 from taskq.node.child import Child
 
 MARGIN_S = 0.5
+PATIENT_MS = 30 * 24 * 3_600_000
 
 
 async def see_off(child: Child, grace_ms: int, hurry: asyncio.Event) -> None:
@@ -27,6 +28,15 @@ async def see_off(child: Child, grace_ms: int, hurry: asyncio.Event) -> None:
         if not child.ended.is_set():
             child.kill("grace ended")
     await child.ended.wait()
+
+
+async def see_off_patiently(child: Child, grace_ms: int, ending: asyncio.Event, hurry: asyncio.Event) -> None:
+    """Have `child` end once its jobs have, however long they take; when the node ends, as `see_off`."""
+    if child.ready:
+        child.send(Drain(PATIENT_MS))
+        await first(child.ended, ending)
+    if not child.ended.is_set():
+        await see_off(child, grace_ms, hurry)
 
 
 async def first(*events: asyncio.Event, timeout_s: float | None = None) -> None:

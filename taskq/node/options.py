@@ -16,7 +16,8 @@ class NodeOptions:
     namespace). `log`: how workers log (the keywords of `log.setup`). `wedged_ms`: how long a worker's loop may stand
     still, while no job can be what holds it, before the worker is killed. `labels`, `capacity` (what it can run at
     once, by resource) and `metadata` stand in the node's record. `health_port`: where it answers whether it is well;
-    0: nowhere.
+    0: nowhere. `max_jobs`: a worker that has claimed so many is replaced; `max_memory`: so is one that takes more bytes
+    than that; 0: never.
     Raises ValueError naming the option.
     """
 
@@ -33,6 +34,8 @@ class NodeOptions:
     capacity: dict[str, int] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
     health_port: int = 0
+    max_jobs: int = 0
+    max_memory: int = 0
 
     def __post_init__(self) -> None:
         _between("workers", self.workers, 1, 1_000)
@@ -41,6 +44,8 @@ class NodeOptions:
         _between("grace", self.grace_ms, 0, 7 * 24 * 3_600_000)
         _between("wedged", self.wedged_ms, 1_000, 7 * 24 * 3_600_000)
         _between("health_port", self.health_port, 0, 65_535)
+        _between("max_jobs", self.max_jobs, 0, 10**12)
+        _between("max_memory", self.max_memory, 0, 2**60)
         if not self.concurrency + self.threads:
             raise ValueError("concurrency and threads are both 0: such a worker could run nothing")
 

@@ -33,6 +33,7 @@ from taskq.node.janitor import Janitor
 from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
 from taskq.node.leader import Leader
 from taskq.node.loop import Outage, turn
+from taskq.node.memory import Memory
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
 from taskq.node.queues import Queues
@@ -95,6 +96,10 @@ async def _serve(app: str, node: str, options: NodeOptions, supervisor: Supervis
             turn("warden", Warden(lambda: supervisor.children, wedged_ms=options.wedged_ms).step, seen=health)
         ),
     ]
+    if options.max_memory:
+        watching.append(
+            asyncio.create_task(turn("memory", Memory(lambda: supervisor.children, options.max_memory).step))
+        )
     workers = asyncio.create_task(supervisor.run())
     hello: asyncio.Future[Hello] | asyncio.Task[None] = supervisor.hello
     await asyncio.wait([workers, hello], return_when=asyncio.FIRST_COMPLETED)

@@ -38,11 +38,12 @@ class Source:
         failures: how many claims in a row have failed.
         not_before: when the next may be tried, after a failure (monotonic s).
         lent: the slots of the offer were given to other queues until it is answered.
-        empty: the last claim found nothing, and nothing was due; None while it isn't answered.
+        empty: no claim since the last `question` found anything, or anything due; None while none is answered.
     """
 
     __slots__ = (
-        "empty", "failures", "in_doubt", "keys", "lent", "more", "not_before", "offer", "request", "wanted", "woken",
+        "empty", "failures", "in_doubt", "keys", "lent", "more", "not_before", "offer", "questioned", "request",
+        "wanted", "woken",
     )  # fmt: skip
 
     def __init__(self, keys: QueueKeys) -> None:
@@ -57,6 +58,14 @@ class Source:
         self.not_before = 0.0
         self.lent = False
         self.empty: bool | None = None
+        self.questioned = 0
+
+    def question(self) -> None:
+        """Have the next claim say whether there is anything left. If one that is under way finds nothing, that doesn't
+        count: it may have been sent before the last job enqueued another. Nor does it once anything was found: what was
+        found takes the slots that a later claim would have to offer.
+        """
+        self.wanted, self.empty, self.questioned = True, None, self.request
 
     def ask(self, free: Mapping[str, int], slots: Mapping[str, int], room: int, now: float) -> Offer | None:
         """The claim to send now, or None. The same again until `answer` or `give_up`.
@@ -82,7 +91,6 @@ class Source:
         if limit <= 0:
             return None
         self.request += 1
-        self.empty = None
         self.wanted = False
         self.woken -= {each for each, n in offered.items() if n > 0}
         self.offer = Offer(self.request, offered, limit)
@@ -99,7 +107,10 @@ class Source:
             self.more = frozenset(offer.free)
         else:
             self.more = frozenset(each for each, n in got.items() if n and n >= offer.free.get(each, 0))
-        self.empty = claim.word in {"ok", "paused"} and not claim.jobs and claim.next_ms != 0
+        if claim.word not in {"ok", "paused"} or claim.jobs or claim.next_ms == 0:
+            self.empty = False
+        elif offer.request > self.questioned and self.empty is None:
+            self.empty = True
 
     def give_up(self) -> None:
         """Redis refused the claim, and nothing is in doubt: another is made later."""

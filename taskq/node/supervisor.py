@@ -13,12 +13,25 @@ from typing import Any
 
 from taskq.log import get_logger
 from taskq.node.burial import Undertaker
-from taskq.node.channel import Begin, Drained, Failed, Hello, Message, Ready, Recycle, Refused, Rest, Start
+from taskq.node.channel import (
+    Ageing,
+    Begin,
+    Drained,
+    Failed,
+    Hello,
+    Message,
+    Ready,
+    Recycle,
+    Refused,
+    Rest,
+    Start,
+)
 from taskq.node.child import COMMAND, Child
 from taskq.node.failure import line_of
-from taskq.node.farewell import first, see_off
+from taskq.node.farewell import first, see_off, see_off_patiently
 from taskq.node.options import NodeOptions
 from taskq.node.restart import Restarts
+from taskq.node.succession import until_replaced
 from taskq.node.table import now_ms
 
 DEATHS_BEFORE_HELLO = 3
@@ -122,24 +135,33 @@ class Supervisor:
         self.ending.set()
 
     async def _keep_place(self) -> None:
-        restarts = Restarts()
+        restarts, spare = Restarts(), None
         while not self.ending.is_set():
-            try:
-                child = self._start()
-            except OSError as error:  # no memory, no descriptors: there may be again
-                log.warning("a worker can't be started", error=str(error))
+            child = spare or self._start()
+            if child is None:
                 await first(self.ending, timeout_s=restarts.delay_s(0))
                 continue
-            await first(child.over, child.leaving, self.ending)
+            child.spare = False
+            self._let_begin(child)
+            spare = await until_replaced(child, lambda: self._start(spare=True), self.ending, restarts)
             if not child.over.is_set():
-                self._beside(self._leaving, see_off(child, self._options.grace_ms, self._hurry))
+                self._see_off(child)
                 if not self.ending.is_set():
-                    continue  # it asked to be replaced, and leaves beside its replacement
+                    continue  # it leaves beside its replacement
                 await child.over.wait()
-            if child.drained or self.ending.is_set():
-                return
-            if not child.killed_for:  # our own doing is no reason to wait
+            if self.ending.is_set() or (child.drained and not child.leaving.is_set()):
+                break
+            if spare is None and (child.heavy or not child.killed_for):  # our own doing is no reason to wait
                 await self._wait_to_restart(child, restarts)
+        if spare is not None:
+            self._see_off(spare)
+
+    def _see_off(self, child: Child) -> None:
+        grace_ms = self._options.grace_ms
+        if child.patient and not self.ending.is_set():
+            self._beside(self._leaving, see_off_patiently(child, grace_ms, self.ending, self._hurry))
+        else:
+            self._beside(self._leaving, see_off(child, grace_ms, self._hurry))
 
     async def _wait_to_restart(self, child: Child, restarts: Restarts) -> None:
         delay_s = restarts.delay_s(now_ms() - child.born_ms)
@@ -147,7 +169,8 @@ class Supervisor:
             self.give_up(f"{self._app}: its worker dies while loading it ({child.cause})")
         await first(self.ending, timeout_s=delay_s)
 
-    def _start(self) -> Child:
+    def _start(self, *, spare: bool = False) -> Child | None:
+        """Start a worker; a spare one isn't told to begin. None without memory or descriptors: there may be again."""
         self._number += 1
         start = Start(
             app=self._app,
@@ -160,9 +183,15 @@ class Supervisor:
             burst=self._options.burst,
             flags=self._options.flags,
             log=self._options.log,
-            hold=self.resting or not self._begun,
+            hold=spare or self.resting or not self._begun,
+            max_jobs=self._options.max_jobs,
         )
-        child = Child(start, self._options.slots, command=self._command)
+        try:
+            child = Child(start, self._options.slots, command=self._command)
+        except OSError as error:
+            log.warning("a worker can't be started", error=str(error))
+            return None
+        child.spare = spare
         self.children.append(child)
         log.info("worker started", worker=child.worker, worker_pid=child.pid)
         self._beside(self._lives, self._live(child))
@@ -198,6 +227,7 @@ class Supervisor:
         match message:
             case Hello():
                 child.hello = self.latest = message
+                child.loaded.set()
                 self._let_begin(child)
                 if not self.hello.done():
                     self.hello.set_result(message)
@@ -207,9 +237,8 @@ class Supervisor:
             case Drained():
                 child.drained = True
                 asyncio.get_running_loop().call_later(_LINGER_S, child.kill, "did not exit")
-            case Recycle(reason=reason):
-                log.warning("worker asks to be replaced", worker=child.worker, reason=reason)
-                child.leaving.set()
+            case Ageing() | Recycle():
+                _will_leave(child, message)
             case Refused():
                 self.killed = True
             case Failed(error=error):
@@ -221,7 +250,7 @@ class Supervisor:
                 log.warning("unexpected message", worker=child.worker, op=message.op)
 
     def _let_begin(self, child: Child) -> None:
-        if child.holding and child.hello is not None and self._begun and not self.resting:
+        if child.holding and not child.spare and child.hello is not None and self._begun and not self.resting:
             child.holding = False
             child.send(Begin())
 
@@ -236,3 +265,13 @@ class Supervisor:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a fault in the care for workers", exc_info=error)
             self.killed = True
+
+
+def _will_leave(child: Child, message: Ageing | Recycle) -> None:
+    if isinstance(message, Ageing):
+        child.ageing.set()
+        return
+    say = log.info if message.patient else log.warning
+    say("worker asks to be replaced", worker=child.worker, reason=message.reason)
+    child.patient = message.patient
+    child.leaving.set()

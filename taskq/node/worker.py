@@ -11,16 +11,20 @@ import asyncio
 import gc
 import importlib
 import sys
+from collections.abc import Mapping
 
 from taskq import __version__, keys, scripts
 from taskq import log as logs
 from taskq.app import TaskQ, load_app
+from taskq.commands import Claimed
 from taskq.connection import connect_async
 from taskq.current import _current
+from taskq.keys import QueueKeys
 from taskq.log import get_logger
 from taskq.node import burst, channel, forked, turning
 from taskq.node.account import Account
 from taskq.node.channel import (
+    Ageing,
     Begin,
     Channel,
     Drain,
@@ -46,6 +50,7 @@ from taskq.node.load import complaint, greeting
 from taskq.node.loop import Outage
 from taskq.node.observers import Watch
 from taskq.node.pipeline import Pipeline
+from taskq.node.quota import Quota
 from taskq.node.runners import Runners
 from taskq.node.running import Stop as Why
 from taskq.node.stall import BEAT_S, Stall
@@ -99,13 +104,14 @@ class Worker:
             slots,
             worker=start.worker,
             lease_ms=settings.lease_ms,
-            start=self.desk.start,
-            room=lambda: table.room,
+            start=self._start_jobs,
+            room=lambda: min(table.room, self.quota.left),
             node_age_ms=table.node_age_ms,
             gone=self._declared_dead,
             outage=outage,
             apart=apart,
         )
+        self.quota = Quota(start.max_jobs, ageing=self._ageing, used_up=self._used_up)
         pipeline = Pipeline(
             threads=self.threads,
             middleware=app.middleware,
@@ -124,6 +130,7 @@ class Worker:
         await self._may_begin.wait()
         claiming = loop.create_task(self.claimer.run(), name="claim")
         self._node.send(Ready())
+        self.quota.begins()
         if self._start.burst:
             beside.append(loop.create_task(self._burst()))
         await claiming  # one that fails is a fault of ours: the worker dies of it, and is replaced
@@ -179,6 +186,21 @@ class Worker:
     async def _burst(self) -> None:
         await burst.until_done(self.claimer, self.desk)
         self.leave(self._start.grace_ms)
+
+    def _start_jobs(
+        self, queue: QueueKeys, claimed: list[Claimed], until_ms: int, free: Mapping[str, int] | None = None
+    ) -> dict[str, int]:
+        taken = self.desk.start(queue, claimed, until_ms, free)
+        self.quota.took(len(claimed))
+        return taken
+
+    def _ageing(self) -> None:
+        self._node.send(Ageing(f"of {self._start.max_jobs} jobs it may run few are left"))
+
+    def _used_up(self) -> None:
+        """It runs what it has, and ends: the node needn't ask."""
+        self.claimer.stop()
+        self._node.send(Recycle(f"it has claimed {self._start.max_jobs} jobs", patient=True))
 
     def _refused(self, job_id: str) -> None:
         """A finish was given up. It may be the job's fault or this process's, such as one without descriptors left:

@@ -19,7 +19,12 @@ ROOT = Path(__file__).parents[2]
 
 SHOP = """
 import asyncio
+import os
+import time
+
 from taskq import TaskQ
+
+hoarded = []
 
 app = TaskQ()
 
@@ -34,6 +39,17 @@ def send(to, *, subject="hi"):
 @app.task(max_attempts=1)
 def boom(text):
     raise RuntimeError(text)
+
+@app.task
+def who():
+    time.sleep(0.01)
+    return os.getpid()
+
+@app.task
+def hoard(mib):
+    hoarded.append(bytearray(os.urandom(1)) * (mib << 20))
+    time.sleep(3)
+    return mib
 
 @app.task
 async def slow(seconds):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections import Counter
 
 import pytest
 import redis
 from click.testing import CliRunner
 
 from taskq.cli.main import cli
+from taskq.errors import JobFailed
 from tests.waiting import wait_until
 
 
@@ -24,8 +26,34 @@ def test_burst_runs_what_there_is_and_ends_with_0(start, app, place):
     process = start("worker", "shop", "--burst", "-w", "2", "-c", "10", *place)
     _, told = process.communicate(timeout=40)
     assert process.returncode == 0, told
-    assert app.inspector.counts("default").completed == 300
+    assert app.inspector.counts("default").completed == 300, told
     assert jobs[7].result() == 14
+
+
+def test_a_worker_ends_after_its_number_of_jobs_and_another_goes_on(start, app, place):
+    task = app.by_name("shop.who", queue="default")
+    jobs = app.enqueue_many([task.call() for _ in range(25)])
+    process = start("worker", "shop", "--burst", "--max-jobs", "10", "--threads", "2", "--log-format", "text", *place)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    counts = Counter(job.result() for job in jobs)
+    assert sorted(counts.values()) == [5, 10, 10]
+    assert told.count("it has claimed 10 jobs") == 2
+    assert "WARN" not in told.upper().replace("--WARN", "")
+
+
+def test_a_worker_that_takes_too_much_memory_is_replaced(start, app, place):
+    gentle = app.by_name("shop.hoard", queue="default").enqueue(60)
+    process = start("worker", "shop", "--max-memory", "100MiB", "--log-format", "text", *place)
+    assert gentle.result(timeout=50) == 60
+    greedy = app.by_name("shop.hoard", queue="default").using(max_attempts=1).enqueue(300)
+    with pytest.raises(JobFailed, match="memory"):
+        greedy.result(timeout=50)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 0, told
+    assert "it is replaced once its jobs have ended" in told
+    assert "it is replaced at once" in told
 
 
 def test_options_reach_the_node_and_its_workers(start, app, place):

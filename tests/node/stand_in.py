@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from taskq import commands, keys
 from taskq.connection import connect, run
 from taskq.node import channel
-from taskq.node.channel import Begin, Drain, Drained, Failed, Hello, Ready, Recycle, Refused, Stop
+from taskq.node.channel import Ageing, Begin, Drain, Drained, Failed, Hello, Ready, Recycle, Refused, Stop
 from taskq.node.table import Table, now_ms
 from taskq.node.tether import Ends, tie, watch
 from taskq.settings import Settings
@@ -70,12 +71,17 @@ def main():  # noqa: C901, PLR0912, PLR0915
         channel.say(end, Drained())
     if part == "recycles" and start.worker.endswith(".1"):
         channel.say(end, Recycle("a slot was written off"))
+    if part == "ages" and start.worker.endswith(".1"):
+        channel.say(end, Ageing("few are left"))
     if part == "overruns" and start.worker.endswith(".1"):
         slow = min(held)
         table.set_hard_deadline(held[slow][0], now_ms() + 300)
     end.settimeout(0.1)
     while True:
         table.beat()
+        if part == "ages" and start.worker.endswith(".1") and Path(os.environ["NOW"]).exists():
+            channel.say(end, Recycle("none is left", patient=True))
+            part = "good"
         try:
             message = channel.hear(end)
         except TimeoutError:

@@ -43,7 +43,7 @@ class Dead:
 
     def __init__(self, child, killed_for="", culprits=frozenset(), backoff="fixed:60000:60000:exact"):
         self.worker, self.held, self.cause = child.worker, child.held, killed_for or "SIGKILL"
-        self.killed_for, self.culprits = killed_for, culprits
+        self.killed_for, self.culprits, self.forgiven = killed_for, culprits, True
         task = {"queue": "default", "executor": "async", "backoff": backoff}
         self.hello = Hello({}, ["default"], {"t": task}, "0.1.0")
 

@@ -338,6 +338,27 @@ async def test_stopping_passes_a_popped_marker_on(play):
     assert len(played.redis.claims) == 1
 
 
+def test_nothing_is_left_if_no_claim_since_the_question_found_anything():
+    source = Source(Q)
+    ask(source)
+    source.question()
+    source.answer(answer(), {})
+    assert source.empty is None
+    ask(source)
+    source.answer(answer(), {})
+    assert source.empty is True
+
+
+def test_what_a_claim_under_way_finds_is_something_left():
+    source = Source(Q)
+    ask(source)
+    source.question()
+    source.answer(answer(*jobs(4)), {"async": 4})
+    assert ask(source, {"async": 0, "thread": 2}).free["async"] == 0
+    source.answer(answer(), {})
+    assert source.empty is False
+
+
 async def test_stopping_waits_for_the_claim_in_doubt(play, monkeypatch):
     monkeypatch.setattr(module, "again_s", lambda _failures: 0.01)
     played = await play(Unavailable("cut"), answer(*jobs(2)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from taskq.node.burial import Undertaker
+from taskq.node.memory import Memory
 from taskq.node.options import NodeOptions
 from taskq.node.supervisor import Supervisor
 from taskq.node.warden import Warden
@@ -220,6 +221,42 @@ async def test_one_that_asks_to_be_replaced_is_replaced_before_it_leaves(supervi
     await await_until(lambda: [each.worker for each in supervisor.children] == ["host.2"])
     await ready(supervisor)
     assert supervisor._number == 2
+
+
+async def test_one_that_ages_has_a_spare_which_begins_when_it_recycles(supervise, tmp_path, monkeypatch):
+    now = tmp_path / "now"
+    monkeypatch.setenv("NOW", str(now))
+    supervisor, _ = await supervise("ages")
+    await await_until(lambda: [each.loaded.is_set() for each in supervisor.children] == [True, True])
+    first, spare = supervisor.children
+    assert (first.ready, spare.ready, spare.holding) == (True, False, True)
+    now.touch()
+    await await_until(lambda: supervisor.children == [spare] and spare.ready)
+    assert supervisor._number == 2
+
+
+async def test_a_spare_ends_with_the_node(supervise, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOW", str(tmp_path / "never"))
+    supervisor, run = await supervise("ages")
+    await await_until(lambda: [each.loaded.is_set() for each in supervisor.children] == [True, True])
+    supervisor.drain()
+    await asyncio.wait_for(run, 10)
+    assert not supervisor.killed
+    assert supervisor.children == []
+
+
+async def test_what_ran_on_a_worker_killed_for_its_memory_has_had_an_attempt(supervise, ground):
+    (id,) = await ground.enqueue(1)
+    supervisor, _ = await supervise("good", jobs=1)
+    await await_until(lambda: supervisor.children and child(supervisor).held())
+    await Memory(lambda: supervisor.children, 1).step()
+    await await_until(lambda: supervisor._number == 2)
+
+    async def again():
+        return (await ground.fields(id))[b"attempt"] == b"2"
+
+    await await_until(again)
+    assert b"memory" in (await ground.fields(id))[b"error:1"]
 
 
 async def test_a_hard_timeout_replaces_the_worker_and_refunds_the_neighbour(supervise, ground):

@@ -9,7 +9,7 @@ import pytest
 from taskq import Backoff, Discard, Retry, Snooze, TaskQ, commands, current
 from taskq.codec import encode_value
 from taskq.errors import JobCancelled, JobFailed, JobTimeout
-from taskq.node.channel import Drain, Drained, Ready, Recycle, Refused, Start, Stop, Verdict
+from taskq.node.channel import Ageing, Drain, Drained, Ready, Recycle, Refused, Start, Stop, Verdict
 from taskq.node.load import greeting
 from taskq.node.table import Table
 from taskq.node.worker import Worker
@@ -419,6 +419,24 @@ async def test_a_burst_ends_when_nothing_is_left(app, play):
     assert worker.node.has_said(Drained)
     await later.arefresh()
     assert later.state == "scheduled"
+
+
+async def test_after_its_last_job_it_claims_no_more_finishes_and_asks_to_be_replaced(app, play, gate):
+    @app.task(name="held")
+    def held():
+        gate.wait(10)
+
+    jobs = [await held.aenqueue() for _ in range(5)]
+    worker = await play(max_jobs=2)
+    await await_until(lambda: worker.node.has_said(Recycle))
+    said = [message for message in worker.node.said if isinstance(message, Ageing | Recycle)]
+    assert [message.op for message in said] == ["ageing", "recycle"]
+    assert said[1].patient
+    gate.set()
+    await asyncio.wait_for(worker.serving, 10)
+    assert worker.node.has_said(Drained)
+    states = [(await job.arefresh()).state for job in jobs]
+    assert sorted(states) == ["available"] * 3 + ["completed"] * 2
 
 
 async def test_a_burst_waits_for_a_retry_that_is_due_at_once(app, play):
