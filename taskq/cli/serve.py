@@ -39,7 +39,7 @@ def node_options(grace: str) -> Callable[[F], F]:
             help="A worker whose loop stands still so long, and no job holds it, is replaced.",
         ),
         click.option(
-            "--max-jobs", type=int, default=0, metavar="N", help="Replace a worker that has claimed N jobs [never]."
+            "--max-jobs", type=int, default=0, metavar="N", help="Replace a worker that has run N jobs [never]."
         ),
         click.option("--max-memory", metavar="SIZE", help="Replace a worker above SIZE, such as 512MiB [never]."),
         click.option("--processes", hidden=True, callback=_later("--processes"), expose_value=False),

@@ -43,7 +43,7 @@ class Start:
     """What the worker is told before anything else. Durations in ms. `queues` empty: all that APP names, and `default`.
     `flags`: settings given on the command line, as `settings.resolve` takes them. `log`: as `taskq.log` takes it.
     `hold`: claim nothing before `begin`: only a hello tells the node which Redis it is, and that may be unfit.
-    `max_jobs`: claim so many and then recycle; 0 = no such end.
+    `max_jobs`: run so many and then recycle; 0 = no such end.
     """
 
     op: ClassVar[str] = "start"

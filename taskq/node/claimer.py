@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from taskq import commands
@@ -24,6 +24,7 @@ from taskq.log import get_logger
 from taskq.node.failure import line_of
 from taskq.node.loop import Outage, again_s
 from taskq.node.source import TIMER_MS, Offer, Source
+from taskq.node.turns import Turns
 from taskq.node.watch import Bell, Watch
 
 EVERY_S = 5.0  # a plain claim, whatever the markers say
@@ -56,6 +57,8 @@ class Claimer:
         node_age_ms: how long ago the node last beat.
         gone: called when Redis says that this worker was declared dead.
         outage: shared with the other callers of this process.
+        weights: queue → weight, where the order isn't strict.
+        kinds: queue → the classes that its tasks are of; asked where its slots are limited.
         apart: whether each queue may be on a shard of its own, which may be away without the others.
     """
 
@@ -72,6 +75,8 @@ class Claimer:
         node_age_ms: Callable[[], int],
         gone: Callable[[], None],
         outage: Outage,
+        weights: Mapping[str, float] | None = None,
+        kinds: Mapping[str, Collection[str]] | None = None,
         apart: bool = False,
     ) -> None:
         self.free = dict(slots)
@@ -86,6 +91,10 @@ class Claimer:
         self._node_age_ms = node_age_ms
         self._gone = gone
         self._outage = outage
+        self._turns = Turns([source.keys.name for source in self._sources], weights or {})
+        self._limits: dict[str, int] = {}
+        self._kinds = kinds or {}
+        self._running = dict.fromkeys((source.keys.name for source in self._sources), 0)
         self._apart = apart
         self._stopped = asyncio.Event()
         self._resting = False
@@ -103,9 +112,17 @@ class Claimer:
         """Whether it claims no more."""
         return self._stopped.is_set()
 
-    def freed(self, klass: str) -> None:
-        """A slot is free again."""
+    def freed(self, klass: str, queue: str) -> None:
+        """A slot is free again, that a job of this queue had."""
         self.free[klass] += 1
+        self._running[queue] -= 1
+        self._kick.set()
+
+    def limit(self, slots: Mapping[str, int]) -> None:
+        """From now on no more than so many slots for each of these queues, and so many kept for it from the others that
+        have no limit. What runs above that runs on.
+        """
+        self._limits = dict(slots)
         self._kick.set()
 
     def stop(self) -> None:
@@ -139,13 +156,14 @@ class Claimer:
 
     async def nothing_left(self) -> bool:
         """Ask every queue once more: whether none has anything available or due now. For a worker that runs nothing."""
-        for source in self._sources:
+        asked = [source for source in self._sources if self._limits.get(source.keys.name) != 0]  # others serve those
+        for source in asked:
             source.question()
         self._kick.set()
-        while not self.stopping and any(source.empty is None for source in self._sources):
+        while not self.stopping and any(source.empty is None for source in asked):
             self._answered.clear()
             await self._answered.wait()
-        return all(source.empty for source in self._sources)
+        return all(source.empty for source in asked)
 
     async def run(self) -> None:
         """Claim until `stop`."""
@@ -177,11 +195,39 @@ class Claimer:
     # --- claiming
 
     async def _round(self) -> None:
-        """Claim from the best queue that has something, as long as there are free slots and something to be had."""
-        at = 0
-        while at < len(self._sources):
-            at = 0 if await self._claim(self._sources[at]) else at + 1
+        """Claim from the queue whose turn it is, as long as there are free slots and something to be had."""
+        left = by_name = {source.keys.name: source for source in self._sources}
+        while (name := self._turns.next(left)) is not None:
+            if await self._claim(by_name[name]):
+                left = by_name
+            else:
+                left = {each: source for each, source in left.items() if each != name}
         await self._pass_on()
+
+    def _free(self, source: Source) -> Mapping[str, int]:
+        """The slots that this queue may take now, by class."""
+        if not self._limits:
+            return self.free
+        name = source.keys.name
+        if (limit := self._limits.get(name)) is not None:
+            return {klass: min(n, limit - self._running[name]) for klass, n in self.free.items()}
+        kept = dict.fromkeys(self.free, 0)
+        for other, limit in self._limits.items():
+            for klass in self._kinds.get(other, ()):
+                kept[klass] += max(0, limit - self._running.get(other, 0))
+        return {klass: n - min(kept[klass], max(0, self._slots[klass] - 1)) for klass, n in self.free.items()}
+
+    def _offered(self, source: Source) -> Mapping[str, int]:
+        """As `_free`, less what is left to others whose turn comes too."""
+        contending = [each.keys.name for each in self._sources if each.wanted or each.more]
+        return {klass: self._turns.part(source.keys.name, n, contending) for klass, n in self._free(source).items()}
+
+    def _left(self, source: Source) -> int:
+        """How many more jobs of this queue may be claimed."""
+        in_doubt = sum(each.offer.limit for each in self._sources if each.offer is not None)
+        limit = self._limits.get(source.keys.name)
+        left = self._room() - in_doubt
+        return left if limit is None else min(left, limit - self._running[source.keys.name])
 
     async def _claim(self, source: Source) -> bool:
         """One claim, if one is due. Whether it got all it asked for: then the best queue is asked again first."""
@@ -191,8 +237,7 @@ class Claimer:
             self._later(_LOOK_AGAIN_S)
             return False
         fresh = source.offer is None
-        in_doubt = sum(each.offer.limit for each in self._sources if each.offer is not None)
-        offer = source.ask(self.free, self._slots, self._room() - in_doubt, time.monotonic())
+        offer = source.ask(self._offered(source), self._slots, self._left(source), time.monotonic())
         if offer is None:
             return False
         if fresh:  # its slots stay taken until it is answered
@@ -228,6 +273,8 @@ class Claimer:
         self._outage.ends(source.keys.name)
         until_ms, room = sent_ms + self._lease_ms, (self.free,) if source.lent else ()
         got = self._start(source.keys, claim.jobs, until_ms, *room) if claim.jobs else {}
+        self._running[source.keys.name] += len(claim.jobs)
+        self._turns.took(source.keys.name, len(claim.jobs))
         self._take_back(source, offer, got)
         source.answer(claim, got)
         self._set_timer(source, claim.next_ms)
@@ -314,7 +361,7 @@ class Claimer:
             or self._node_age_ms() > NODE_AGE_MS
         ):
             return []
-        return [klass for klass, n in self.free.items() if n > 0 and klass not in source.more]
+        return [klass for klass, n in self._free(source).items() if n > 0 and klass not in source.more]
 
     def _woken(self, source: Source, klass: str) -> None:
         source.wanted = True
@@ -331,7 +378,8 @@ class Claimer:
         """Set the markers again that were taken and can't be acted on: no slot is free, or no more is claimed."""
         for source in self._sources:
             unwanted = everything or self._resting
-            classes = {each for each in source.woken if unwanted or self.free.get(each, 0) <= 0}
+            free = self._free(source)
+            classes = {each for each in source.woken if unwanted or free.get(each, 0) <= 0}
             name = f"{source.keys.name} wake"
             if not classes or name in self._beside:
                 continue

@@ -48,14 +48,14 @@ class Desk:
         self._run: Callable[[Iterable[Running]], None]
         self._suspects: Suspects
         self._commit: Callable[[Running, Ending], None]
-        self._freed: Callable[[str], None]
+        self._freed: Callable[[str, str], None]
 
     def serve(
         self,
         *,
         run: Callable[[Iterable[Running]], None],
         commit: Callable[[Running, Ending], None],
-        freed: Callable[[str], None],
+        freed: Callable[[str, str], None],
     ) -> None:
         """Connect the others: `run` begins jobs, `commit` sends a finish, `freed` hears of free slots."""
         self._run = run
@@ -98,7 +98,7 @@ class Desk:
     def finish(self, job: Running, ending: Ending | None) -> None:
         """The job's code has ended."""
         self._table.end(job.slot)
-        self._freed(job.executor)
+        self._freed(job.executor, job.queue)
         if ending is None:  # its lease is lost; whoever looks for the job elsewhere must find a word of it
             log.warning("lease lost", job_id=job.id, epoch=job.epoch)
             self._strike_out(job)

@@ -16,7 +16,7 @@ class NodeOptions:
     namespace). `log`: how workers log (the keywords of `log.setup`). `wedged_ms`: how long a worker's loop may stand
     still, while no job can be what holds it, before the worker is killed. `labels`, `capacity` (what it can run at
     once, by resource) and `metadata` stand in the node's record. `health_port`: where it answers whether it is well;
-    0: nowhere. `max_jobs`: a worker that has claimed so many is replaced; `max_memory`: so is one that takes more bytes
+    0: nowhere. `max_jobs`: a worker that has run so many is replaced; `max_memory`: so is one that takes more bytes
     than that; 0: never.
     Raises ValueError naming the option.
     """

@@ -1,4 +1,8 @@
-"""How many jobs a worker may still claim before another takes its place: a leak in user code then ends with it."""
+"""How many jobs a worker may still run before another takes its place: a leak in user code then ends with it.
+
+What it has claimed counts from its claim, so that it never has more in hand than it may run; what was handed back
+unbegun doesn't count.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,14 @@ class Quota:
         left: how many more it may claim.
 
     Args:
-        most: how many in all; 0 = no end.
-        ageing: called once when a tenth is left, or the last one: time to load another worker.
-        used_up: called once when none is left.
+        most: how many it may run in all; 0 = no end.
+        ageing: called once when it has a tenth to run, or the last one: time to load another worker.
+        used_up: called once when the last one has begun.
     """
 
     def __init__(self, most: int, *, ageing: Callable[[], None], used_up: Callable[[], None]) -> None:
         self.left = most or _NO_END
+        self._to_begin = self.left
         self._late = max(1, most // 10)
         self._ageing = ageing
         self._used_up = used_up
@@ -28,13 +33,21 @@ class Quota:
 
     def begins(self) -> None:
         """The worker begins to claim."""
-        self.took(0)
+        if not self._said and self._to_begin <= self._late:
+            self._said = True
+            self._ageing()
 
     def took(self, jobs: int) -> None:
         """So many were claimed."""
-        before, self.left = self.left, max(0, self.left - jobs)
-        if not self._said and self.left <= self._late:
-            self._said = True
-            self._ageing()
-        if before and not self.left:
+        self.left -= jobs
+
+    def gave_back(self) -> None:
+        """One ended without having begun."""
+        self.left += 1
+
+    def began(self) -> None:
+        """One begins to run."""
+        self._to_begin -= 1
+        self.begins()
+        if not self._to_begin:
             self._used_up()

@@ -49,9 +49,11 @@ from taskq.node.known import known_tasks
 from taskq.node.load import complaint, greeting
 from taskq.node.loop import Outage
 from taskq.node.observers import Watch
+from taskq.node.outcome import Ending
 from taskq.node.pipeline import Pipeline
 from taskq.node.quota import Quota
 from taskq.node.runners import Runners
+from taskq.node.running import Running
 from taskq.node.running import Stop as Why
 from taskq.node.stall import BEAT_S, Stall
 from taskq.node.table import Table
@@ -85,6 +87,8 @@ class Worker:
         self._node = node
         self._watch = Watch(app.observers, asyncio.get_running_loop())
         self._may_begin = asyncio.Event()
+        self._recycling = False
+        self._dismissed = asyncio.Event()
         if not start.hold:
             self._may_begin.set()
         self.server = connect_async(settings, role="worker")
@@ -118,8 +122,8 @@ class Worker:
             types=app.types,
             worker=start.worker,
             max_bytes=settings.max_payload,
-            begun=self.desk.begun,
-            finish=self.desk.finish,
+            begun=self._begun,
+            finish=self._finish,
         )
         self.desk.serve(run=Runners(pipeline.run).start, commit=self.committer.add, freed=self.claimer.freed)
 
@@ -136,6 +140,9 @@ class Worker:
         await claiming  # one that fails is a fault of ours: the worker dies of it, and is replaced
         await self.desk.empty.wait()
         await self.committer.flush()
+        if self._recycling:
+            # What the node says to a channel that was closed would take along our last word, which it hasn't read yet.
+            await self._dismissed.wait()
         for task in beside:
             task.cancel()
         # The connection that finishes travel on closes last.
@@ -151,6 +158,7 @@ class Worker:
         A job is released once its code has stopped. One that can't be stopped keeps this worker waiting, and the node
         ends it with the process.
         """
+        self._dismissed.set()
         self.desk.close()
         self.claimer.stop()
         asyncio.get_running_loop().call_later(grace_ms / 1000, self.desk.halt_all, Why.SHUTDOWN)
@@ -194,13 +202,25 @@ class Worker:
         self.quota.took(len(claimed))
         return taken
 
+    def _begun(self, job: Running) -> None:
+        self.desk.begun(job)
+        self.quota.began()
+
+    def _finish(self, job: Running, ending: Ending | None) -> None:
+        if job.current is None:
+            self.quota.gave_back()
+        self.desk.finish(job, ending)
+
     def _ageing(self) -> None:
         self._node.send(Ageing(f"of {self._start.max_jobs} jobs it may run few are left"))
 
     def _used_up(self) -> None:
-        """It runs what it has, and ends: the node needn't ask."""
         self.claimer.stop()
-        self._node.send(Recycle(f"it has claimed {self._start.max_jobs} jobs", patient=True))
+        self._recycle(f"it has run {self._start.max_jobs} jobs", patient=True)
+
+    def _recycle(self, reason: str, *, patient: bool = False) -> None:
+        self._recycling = True
+        self._node.send(Recycle(reason, patient))
 
     def _refused(self, job_id: str) -> None:
         """A finish was given up. It may be the job's fault or this process's, such as one without descriptors left:
@@ -209,13 +229,13 @@ class Worker:
         self._node.send(Refused(job_id))
         if not self.claimer.stopping:
             self.claimer.stop()
-            self._node.send(Recycle("Redis refuses what it finishes"))
+            self._recycle("Redis refuses what it finishes")
 
     def _declared_dead(self) -> None:
         """Redis says that this worker was buried: whatever it holds, others have it now."""
         self.desk.close()
         self.desk.halt_all(Why.LOST)
-        self._node.send(Recycle("it was declared dead while it lived"))
+        self._recycle("it was declared dead while it lived")
 
 
 def job_of_a_line() -> dict[str, object] | None:

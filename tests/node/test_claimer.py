@@ -230,7 +230,7 @@ async def test_a_freed_slot_is_claimed_for_when_there_is_more(play):
     played = await play(answer(*jobs(4)))
     await at_rest(played)
     played.redis.answers = [answer(*jobs(1))]
-    played.claimer.freed("async")
+    played.claimer.freed("async", "default")
     await await_until(lambda: len(played.started) == 5)
     assert played.redis.claims[1][3]["async"] == 1
 
@@ -238,7 +238,7 @@ async def test_a_freed_slot_is_claimed_for_when_there_is_more(play):
 async def test_a_freed_slot_of_an_emptied_class_is_waited_for(play):
     played = await play(answer(*jobs(4)), answer())
     await at_rest(played)
-    played.claimer.freed("async")
+    played.claimer.freed("async", "default")
     await await_until(lambda: played.redis.blocked and len(played.redis.blocked.keys) == 2)
 
 

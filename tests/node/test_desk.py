@@ -27,7 +27,11 @@ class Parts:
         self.begun = []
         self.gate = asyncio.Event()
         self.desk = Desk(table, {b"t": FakeKnown(kill_after_ms=5_000)})
-        self.desk.serve(run=self.begin, commit=lambda job, ending: self.committed.append(job), freed=self.freed.append)
+        self.desk.serve(
+            run=self.begin,
+            commit=lambda job, ending: self.committed.append(job),
+            freed=lambda *each: self.freed.append(each),
+        )
 
     def begin(self, jobs):
         for job in jobs:
@@ -75,7 +79,7 @@ async def test_the_table_keeps_a_job_until_its_finish_is_answered(parts):
     await parts.start(claimed("default:1"))
     parts.gate.set()
     await asyncio.sleep(0)
-    assert parts.freed == ["async"]
+    assert parts.freed == [("async", "default")]
     assert len(parts.table.read()) == 1
     parts.desk.settled(parts.committed[0], "ok")
     assert parts.table.read() == []

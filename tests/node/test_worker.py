@@ -338,6 +338,8 @@ async def test_the_node_is_told_of_a_finish_that_redis_refuses(app, play, monkey
     job = await ends.aenqueue()
     await await_until(lambda: Refused(job.id) in worker.node.said)
     await await_until(lambda: not worker.table.read())  # the lease is left to end
+    await await_until(lambda: worker.node.has_said(Recycle))
+    worker.say(Drain(60_000))
     await asyncio.wait_for(worker.serving, 5)  # it claims no more, and another takes its place
     assert [type(message) for message in worker.node.said if isinstance(message, Recycle)] == [Recycle]
 
@@ -433,6 +435,7 @@ async def test_after_its_last_job_it_claims_no_more_finishes_and_asks_to_be_repl
     assert [message.op for message in said] == ["ageing", "recycle"]
     assert said[1].patient
     gate.set()
+    worker.say(Drain(60_000))
     await asyncio.wait_for(worker.serving, 10)
     assert worker.node.has_said(Drained)
     states = [(await job.arefresh()).state for job in jobs]
