@@ -424,7 +424,7 @@ async def test_a_resting_worker_claims_nothing_and_leaves_markers_to_others(play
     played.redis.answers = [answer(*jobs(1))]
     played.redis.pop(Q.wake("async"))  # the wait was under way
     await await_until(lambda: played.redis.wakes == [(Q.prefix, ["async"])])
-    played.claimer.freed("async")
+    played.claimer.freed("async", "default")
     await asyncio.sleep(0.05)
     assert (len(played.redis.claims), played.redis.blocked, played.started) == (1, None, [])
     played.claimer.go_on()
@@ -470,12 +470,12 @@ async def test_fewer_slots_than_run_take_nothing_until_enough_have_ended(play):
     await at_rest(played)
     played.claimer.resize("async", 1)
     for _ in range(3):
-        played.claimer.freed("async")
+        played.claimer.freed("async", "default")
     await asyncio.sleep(0.05)
     assert played.claimer.free["async"] == 0
     assert all(claim[3].get("async", 0) == 0 for claim in played.redis.claims[1:])
     played.redis.answers = [answer(*jobs(1))]
-    played.claimer.freed("async")
+    played.claimer.freed("async", "default")
     played.redis.pop(Q.wake("thread"))
     await await_until(lambda: len(played.started) == 5)
 
