@@ -31,8 +31,8 @@ if token == arg.token then
 elseif schedule.stuck(this.queue) then
   return { 'stuck', '', this.queue }
 end
-local last = record.number(nominal, 0)
-local moment = math.max(now, last <= now + 60000 and last + 1 or 0)
+-- Always later than the last one, also when the clock was set back: the queue knows it by that.
+local moment = math.max(now, record.number(nominal, 0) + 1)
 if moment % 1000 == 0 then
   moment = moment + 1 -- it must be no time of a rule
 end

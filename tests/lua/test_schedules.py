@@ -323,6 +323,16 @@ def test_by_hand_it_fires_now_beside_its_times_and_the_same_call_once(desk, room
     assert desk.do(commands.run_schedule, "nobody", token="a")[0] == "missing"
 
 
+def test_by_hand_after_the_clock_was_set_back(desk, room):
+    desk.declare()
+    first = desk.do(commands.run_schedule, "s", token="a")[1]
+    room.now -= 3_600_000
+    second = desk.do(commands.run_schedule, "s", token="b")[1]
+    assert second > first
+    by_hand = [message(each, kind="manual", fired_at=room.now) for each in (first, second)]
+    assert [word for word, _ in desk.receive(*by_hand)] == ["fired", "fired"]
+
+
 def test_a_pause_holds_and_what_it_left_out_is_not_made_up_for(desk, room):
     desk.declare()
     assert desk.do(commands.pause_schedule, "s") == "paused"
