@@ -123,6 +123,24 @@ class Nodes:
         """As `stop`, awaited."""
         await self._aorder("stop", id)
 
+    def scale(self, id: str, *, workers: int | None = None, slots: int | None = None) -> None:
+        """Change how much a node runs at a time, until it ends. No running job is stopped for it.
+
+        Args:
+            id: a node's id, or "*" for every node that lives now.
+            workers: how many worker processes, 1 to 1000; None leaves it. One that is too many finishes what it runs.
+            slots: how many coroutines each of them runs at a time, 0 to 10,000; None leaves it.
+
+        Raises:
+            ValueError: a number out of range, or none.
+            NodeNotFound, Unavailable: as for `drain`.
+        """
+        self._order("scale", id, _scaled(workers, slots))
+
+    async def ascale(self, id: str, *, workers: int | None = None, slots: int | None = None) -> None:
+        """As `scale`, awaited."""
+        await self._aorder("scale", id, _scaled(workers, slots))
+
     def _order(self, verb: str, id: str, more: Mapping[str, Any] | None = None) -> None:
         server = self._app.client.server
         if id != EVERY and self.get(id)["state"] == "dead":
@@ -151,6 +169,17 @@ class Nodes:
 def _page(found: commands.Nodes, limit: int, offset: int, *, leader: str) -> dict[str, Any]:
     data = [node_shown(fields, found.now_ms, leader=leader) for fields in found.nodes]
     return {"data": data, "total": found.total, "limit": limit, "offset": offset}
+
+
+def _scaled(workers: int | None, slots: int | None) -> dict[str, int]:
+    said = {name: n for name, n in (("workers", workers), ("slots", slots)) if n is not None}
+    if not said:
+        raise ValueError("give workers=, slots= or both")
+    for name, least, most in (("workers", 1, 1_000), ("slots", 0, 10_000)):
+        if not least <= said.get(name, least) <= most:
+            why = ": a node without workers would end; drain it instead" if said[name] == 0 else ""
+            raise ValueError(f"{name}={said[name]} is out of range, {least} to {most}{why}")
+    return said
 
 
 def _none(id: str, living: commands.Nodes) -> NodeNotFound:

@@ -1,4 +1,4 @@
-"""`taskq node …`: list, show, drain, resume, stop."""
+"""`taskq node …`: list, show, drain, resume, scale, stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taskq.app import TaskQ
 from taskq.cli import output
 from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
 from taskq.cli.place import app
-from taskq.cli.refusal import WrongUsage
+from taskq.cli.refusal import WrongUsage, checked_values
 
 SEEN_S = 10.0
 _AGAIN_S = 0.1
@@ -152,6 +152,40 @@ def resume(*, ids: tuple[str, ...], every: bool) -> None:
     """Have drained nodes claim jobs again."""
     place = app()
     _tell(place, _named(ids, every, place), place.nodes.resume, done="active")
+
+
+@node.command(
+    short_help="Change how much nodes run at a time.",
+    examples=(
+        "taskq node scale web-1-4711-3fa9c1 --workers 4",
+        "taskq node scale --all --slots 50",
+    ),
+)
+@_ids
+@_every
+@click.option("-w", "--workers", type=int, metavar="N", help="Worker processes.")
+@click.option("--slots", type=int, metavar="N", help="Coroutines at a time, a worker.")
+@server_options
+def scale(*, ids: tuple[str, ...], every: bool, workers: int | None, slots: int | None) -> None:
+    """Change how many workers nodes have, or how many coroutines each runs at a time, until the nodes end.
+
+    No running job is stopped for it: a worker that is too many finishes what it has.
+    """
+    place = app()
+    named = _named(ids, every, place)
+    with checked_values():
+        for id in named:
+            place.nodes.scale(id, workers=workers, slots=slots)
+
+    def done(node: dict[str, Any]) -> bool:
+        return workers in (None, node["workers"]) and slots in (None, node["concurrency"].get("async"))
+
+    until = time.monotonic() + SEEN_S
+    for id in named:
+        while not done(seen := place.nodes.get(id)) and time.monotonic() < until:
+            time.sleep(_AGAIN_S)
+        told = f"{seen['workers']} workers of {seen['concurrency'].get('async')} slots"
+        output.put(f"{id}: {told if done(seen) else 'was told; see `taskq node show`'}")
 
 
 @node.command(

@@ -40,7 +40,8 @@ class Child:
         spare: it waits, loaded, until another asks to be replaced.
         loaded: set once it said hello.
         ageing: set once it should be replaced soon. `heavy`: because it takes too much memory.
-        leaving: set once it asked to be replaced. `patient`: what it runs may take its time.
+        leaving: set once it asked to be replaced. `patient`: what it runs may take its time. `surplus`: there are too
+            many, and nobody follows it.
         ended: set once it is dead, its process group too; `code` is then its return code (negative: a signal).
         over: set once it is dead and all it had said was heard.
     """
@@ -61,6 +62,7 @@ class Child:
         self.spare = False
         self.heavy = False
         self.patient = False
+        self.surplus = False
         self.loaded = asyncio.Event()
         self.ageing = asyncio.Event()
         self.leaving = asyncio.Event()

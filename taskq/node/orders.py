@@ -6,7 +6,9 @@ the node's record, which is written at once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 from taskq.commands import Order
 from taskq.log import get_logger
@@ -39,8 +41,28 @@ class Orders:
                 changed = not self._supervisor.ending.is_set()
                 if changed:
                     self._supervisor.drain()
+            case "scale":
+                changed = self._scale(order)
             case _:
                 log.warning("an order that this version doesn't know", verb=order.verb, by=order.by)
         if changed:
-            log.info("this node was told", verb=order.verb, by=order.by)
+            log.info("this node was told", verb=order.verb, by=order.by, **_said(order.more))
         self._show()
+
+    def _scale(self, order: Order) -> bool:
+        """`workers`: how many processes; `slots`: how many coroutines each runs at a time. The rest is for others."""
+        said = {name: n for name, n in _said(order.more).items() if name in {"workers", "slots"}}
+        try:
+            return self._supervisor.scale(**said) if said else False
+        except (TypeError, ValueError) as error:
+            log.warning("an order that can't be done", verb=order.verb, by=order.by, error=str(error))
+            return False
+
+
+def _said(more: str) -> dict[str, Any]:
+    """What an order said besides its verb."""
+    try:
+        said = json.loads(more or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -169,9 +169,10 @@ async def _with_redis(
         return supervisor.resting or supervisor.ending.is_set()
 
     def told() -> dict[str, str | int]:
-        slots = {"async": options.concurrency, "thread": options.threads}
+        now = supervisor.options
+        slots = {"async": now.concurrency, "thread": now.threads}
         state = "draining" if resting() else "active"
-        return doings(supervisor.children, state=state, workers=options.workers, concurrency=slots)
+        return doings(supervisor.children, state=state, workers=now.workers, concurrency=slots)
 
     cluster = keys.cluster(settings.namespace)
     registry = Registry(queues, settings, node, options, hello=lambda: supervisor.latest, doings=told)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from taskq.log import get_logger
@@ -24,6 +25,7 @@ from taskq.node.channel import (
     Recycle,
     Refused,
     Rest,
+    Slots,
     Start,
 )
 from taskq.node.child import COMMAND, Child
@@ -50,6 +52,7 @@ class Supervisor:
         hello: done with the node's first hello. `latest`: the last one; a worker started later may know more.
         undertaker: to be done with who buries, once Redis is connected.
         ending: set once the node ends.
+        options: what was asked for, as orders have changed it.
         resting: it claims nothing, until it is told to go on; its workers stay.
         failure: why the node can't go on, as text for the user; '' while it can.
         killed: whether a process had to be killed, or died, while the node was ending; or the end of a job could not
@@ -68,11 +71,14 @@ class Supervisor:
         self.killed = False
         self._app = app
         self._node = node
-        self._options = options
+        self.options = options
         self._command = command
         self._number = 0
         self._begun = False
         self._hurry = asyncio.Event()
+        self._standing = 0  # places that go on
+        self._excess = 0  # places that end before their next worker
+        self._places: set[asyncio.Task[None]] = set()
         self._lives: set[asyncio.Task[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._burials: set[asyncio.Task[None]] = set()
@@ -84,7 +90,9 @@ class Supervisor:
 
     async def run(self) -> None:
         """Keep every place until the node ends or each worker has drained; then wait for the burials."""
-        await asyncio.gather(*(self._keep_place() for _ in range(self._options.workers)))
+        self._fit()
+        while self._places:
+            await asyncio.wait(self._places)
         while self._leaving:
             await asyncio.wait(self._leaving)
         if self._burials:
@@ -104,7 +112,7 @@ class Supervisor:
         if self.ending.is_set():
             self._hurry.set()
             return
-        log.info("draining", grace_s=self._options.grace_ms / 1000, workers=len(self.children))
+        log.info("draining", grace_s=self.options.grace_ms / 1000, workers=len(self.children))
         self.ending.set()
 
     def rest(self) -> bool:
@@ -128,6 +136,43 @@ class Supervisor:
                 child.send(Begin())
         return True
 
+    def scale(self, *, workers: int | None = None, slots: int | None = None) -> bool:
+        """Have so many workers, so many coroutines at a time in each; no job is stopped. Whether it changed anything.
+
+        Raises:
+            ValueError, TypeError: a number that can't be, and nothing was changed.
+        """
+        before = self.options
+        wanted: dict[str, Any] = {"workers": workers, "concurrency": slots}
+        self.options = replace(before, **{name: n for name, n in wanted.items() if n is not None})
+        if self.options.concurrency != before.concurrency:
+            for child in self.children:
+                child.send(Slots(self.options.concurrency))
+        if self._places and not self.ending.is_set():
+            self._fit()
+        return self.options != before
+
+    def _fit(self) -> None:
+        """Have as many places as there shall be workers. The youngest are too many; each ends when its jobs have."""
+        while self._standing < self.options.workers:
+            self._standing += 1
+            if self._excess:
+                self._excess -= 1
+            else:
+                self._beside(self._places, self._keep_place())
+        serving = [each for each in reversed(self.children) if not each.spare and not each.leaving.is_set()]
+        for child in serving[: self._standing - self.options.workers]:
+            child.surplus = child.patient = True
+            child.leaving.set()
+            self._standing -= 1
+        self._excess += self._standing - self.options.workers
+        self._standing = self.options.workers
+
+    def _is_too_many(self) -> bool:
+        """Whether a place that is between two workers should end."""
+        self._excess -= (found := self._excess > 0)
+        return found
+
     def give_up(self, text: str) -> None:
         """End at once, because it makes no sense to go on."""
         self.failure = self.failure or text
@@ -136,7 +181,7 @@ class Supervisor:
 
     async def _keep_place(self) -> None:
         restarts, spare = Restarts(), None
-        while not self.ending.is_set():
+        while not self.ending.is_set() and (spare is not None or not self._is_too_many()):
             child = spare or self._start()
             if child is None:
                 await first(self.ending, timeout_s=restarts.delay_s(0))
@@ -146,10 +191,12 @@ class Supervisor:
             spare = await until_replaced(child, lambda: self._start(spare=True), self.ending, restarts)
             if not child.over.is_set():
                 self._see_off(child)
+                if child.surplus:
+                    break
                 if not self.ending.is_set():
                     continue  # it leaves beside its replacement
                 await child.over.wait()
-            if self.ending.is_set() or (child.drained and not child.leaving.is_set()):
+            if self.ending.is_set() or child.surplus or (child.drained and not child.leaving.is_set()):
                 break
             if spare is None and (child.heavy or not child.killed_for):  # our own doing is no reason to wait
                 await self._wait_to_restart(child, restarts)
@@ -157,7 +204,7 @@ class Supervisor:
             self._see_off(spare)
 
     def _see_off(self, child: Child) -> None:
-        grace_ms = self._options.grace_ms
+        grace_ms = self.options.grace_ms
         if child.patient and not self.ending.is_set():
             self._beside(self._leaving, see_off_patiently(child, grace_ms, self.ending, self._hurry))
         else:
@@ -176,18 +223,18 @@ class Supervisor:
             app=self._app,
             worker=f"{self._node}.{self._number}",
             node=self._node,
-            queues=list(self._options.queues),
-            concurrency=self._options.concurrency,
-            threads=self._options.threads,
-            grace_ms=self._options.grace_ms,
-            burst=self._options.burst,
-            flags=self._options.flags,
-            log=self._options.log,
+            queues=list(self.options.queues),
+            concurrency=self.options.concurrency,
+            threads=self.options.threads,
+            grace_ms=self.options.grace_ms,
+            burst=self.options.burst,
+            flags=self.options.flags,
+            log=self.options.log,
             hold=spare or self.resting or not self._begun,
-            max_jobs=self._options.max_jobs,
+            max_jobs=self.options.max_jobs,
         )
         try:
-            child = Child(start, self._options.slots, command=self._command)
+            child = Child(start, self.options.slots, command=self._command)
         except OSError as error:
             log.warning("a worker can't be started", error=str(error))
             return None

@@ -60,6 +60,7 @@ def test_which_nodes_must_be_said(taskq, verb):
 def test_a_node_shows_what_it_runs(taskq, app, worker):
     job = app.by_name("shop.slow", queue="default").enqueue(30)
     wait_until(lambda: job.refresh().state == State.RUNNING)
+    wait_until(lambda: app.inspector.leader()["node"])
     (node,) = json.loads(taskq("node", "list", "--json").stdout)["data"]
     id = node["id"]
     assert (node["pid"], node["state"], node["health"], node["leader"]) == (worker.pid, "active", "healthy", True)
@@ -115,3 +116,32 @@ def test_a_stopped_node_ends_and_leaves_the_registry(taskq, app, worker):
     assert result.stdout == f"{node['id']}: ends\n"
     assert worker.wait(20) == 0
     assert app.nodes.list(all=True)["data"] == []
+
+
+def test_a_node_is_scaled_while_it_runs(taskq, app, worker):
+    running = [app.by_name("shop.slow", queue="default").enqueue(4) for _ in range(3)]
+    wait_until(lambda: {job.refresh().state for job in running} == {State.RUNNING})
+    (node,) = app.nodes.list()["data"]
+    id = node["id"]
+    told = taskq("node", "scale", id, "--workers", "2", "--slots", "1")
+    assert told.stdout == f"{id}: 2 workers of 1 slots\n"
+    wait_until(lambda: app.nodes.get(id)["stats"]["slots"] == 2 * 17, timeout=30)
+    assert taskq("node", "scale", "--all", "-w", "1").stdout == f"{id}: 1 workers of 1 slots\n"
+    assert {job.result(timeout=30) for job in running} == {None}
+    assert {job.refresh().attempt for job in running} == {1}, "nothing was preempted"
+    assert worker.poll() is None
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("--workers", "0"), "drain it instead"),
+        (("--slots", "-1"), "out of range"),
+        ((), "give --workers, --slots or both"),
+    ],
+)
+def test_a_number_that_cannot_be_is_wrong_usage(taskq, say, namespace, words, told):
+    say(old(namespace, silent_ms=0))
+    refused = taskq("node", "scale", "old", *words)
+    assert refused.exit_code == 2
+    assert told in refused.stderr

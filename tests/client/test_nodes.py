@@ -50,6 +50,18 @@ async def test_an_order_is_for_a_node_that_lives(app, enter, orders, verb):
     await app.aclose()
 
 
+async def test_scaling_says_what_shall_be(app, enter, orders):
+    enter()
+    app.nodes.scale("n", workers=3)
+    await app.nodes.ascale("*", slots=0, workers=1)
+    assert orders() == [("scale", "n", '{"workers": 3}'), ("scale", "*", '{"workers": 1, "slots": 0}')]
+    for wrong in ({}, {"workers": 0}, {"workers": 1_001}, {"slots": -1}, {"slots": 10_001}):
+        with pytest.raises(ValueError, match=next(iter(wrong), "give workers=")):
+            app.nodes.scale("n", **wrong)
+    assert len(orders()) == 2
+    await app.aclose()
+
+
 async def test_get_finds_the_dead_too_and_list_when_asked(app, enter, run, namespace):
     enter("alive")
     enter("dead", silent_ms=LIVENESS_MS + 1_000)

@@ -8,6 +8,7 @@ import pytest
 
 from taskq.commands import Order
 from taskq.node.burial import Undertaker
+from taskq.node.channel import Slots
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
 from taskq.node.supervisor import Supervisor
@@ -83,3 +84,49 @@ async def test_stop_is_a_drain_to_the_end(told):
 async def test_what_it_does_not_know_is_told(told, lines):
     told("dance")
     assert [line["event"] for line in lines] == ["an order that this version doesn't know"]
+
+
+# --- how much it runs at a time
+
+
+async def test_more_workers_are_started_and_those_too_many_leave(told):
+    told("scale", '{"workers": 4}')
+    await await_until(lambda: [each.ready for each in told.supervisor.children] == [True] * 4)
+    first = told.supervisor.children[0]
+    for _ in range(2):
+        told("scale", '{"workers": 1}')
+    await await_until(lambda: told.supervisor.children == [first], what="three to leave")
+    await asyncio.sleep(0.1)
+    assert told.supervisor.children == [first], "nobody follows them"
+    assert not told.supervisor.killed
+    told("scale", '{"workers": 2}')
+    await await_until(lambda: [each.ready for each in told.supervisor.children] == [True] * 2)
+
+
+async def test_a_worker_that_died_meanwhile_is_one_of_those_too_many(told):
+    one, other = told.supervisor.children
+    one.kill("the test says so")
+    other.kill("the test says so")
+    told("scale", '{"workers": 1}')
+    await await_until(lambda: one.over.is_set() and other.over.is_set())
+    await await_until(lambda: [each.ready for each in told.supervisor.children] == [True])
+    await asyncio.sleep(0.2)
+    assert len(told.supervisor.children) == 1
+
+
+async def test_slots_are_told_to_every_worker_and_to_those_that_follow(told):
+    sent = []
+    for child in told.supervisor.children:
+        child.send = sent.append
+    told("scale", '{"slots": 7}')
+    told("scale", '{"slots": 7}')
+    assert sent == [Slots(7), Slots(7)], "one for each worker"
+    assert (told.supervisor.options.concurrency, told.supervisor.options.workers) == (7, 2)
+
+
+@pytest.mark.parametrize("more", ['{"workers": 0}', '{"workers": "many"}', '{"slots": -1}', "{", "[1]", "", '{"x": 1}'])
+async def test_what_cannot_be_changes_nothing(told, more):
+    before = told.supervisor.options
+    told("scale", more)
+    assert told.supervisor.options == before
+    assert len(told.supervisor.children) == 2
