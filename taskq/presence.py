@@ -64,7 +64,22 @@ def _stats(read: Any) -> dict[str, Any]:
     running = stats.get("running")
     shown = [each for each in running if isinstance(each, dict)] if isinstance(running, list) else []
     counts = {name: n if isinstance(n := stats.get(name), int) else 0 for name in ("slots", "busy")}
-    return {**counts, "running": [{name: each.get(name) for name in ("job", "task", "started_at")} for each in shown]}
+    queues = _scaled(stats.get("scaling"))
+    return {
+        **counts,
+        **({"queues": queues} if queues else {}),
+        "running": [{name: each.get(name) for name in ("job", "task", "started_at")} for each in shown],
+    }
+
+
+def _scaled(told: Any) -> dict[str, dict[str, Any]]:
+    """Queue → the slots it has, of how many to how many, and how many are busy: of those that are scaled."""
+    queues = told.get("queues") if isinstance(told, dict) else None
+    return {
+        name: {word: each.get(word) for word in ("slots", "busy", "least", "most")}
+        for name, each in (queues.items() if isinstance(queues, dict) else ())
+        if isinstance(each, dict)
+    }
 
 
 def _read(text: str | None) -> Any:

@@ -82,6 +82,8 @@ def show(*, id: str, json_: bool) -> None:
     stats = found.pop("stats")
     output.pairs((name, _shown(name, value)) for name, value in found.items())
     output.put(f"{stats['busy']} of {stats['slots']} slots are busy")
+    for queue, each in stats.get("queues", {}).items():
+        output.put(f"{queue}: {each['busy']} of {each['slots']} slots; from {each['least']} to {each['most']}")
     if stats["running"]:
         rows = [(each["job"], each["task"], output.instant(each["started_at"])) for each in stats["running"]]
         output.table(("job", "task", "started at"), rows, spare={"task": 12})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -22,7 +22,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 def node_options(grace: str) -> Callable[[F], F]:
     """The options that say how a node serves an app. `grace` is the default of `--grace`, in seconds or as text."""
     options = (
-        click.option("-q", "--queue", "--queues", "queues", metavar="A,B", help="Queues, best first [all of APP's]."),
+        click.option(
+            "-q",
+            "--queue",
+            "--queues",
+            "queues",
+            metavar="A,B",
+            help="Queues, best first [all of APP's]; A=3,B=1: by weight; A=2..20: slots to scale within.",
+        ),
         click.option("-w", "--workers", metavar="N", default="1", show_default=True, help="Worker processes."),
         click.option(
             "-c", "--concurrency", type=int, default=100, show_default=True, help="Coroutines at a time, a worker."
@@ -84,22 +91,51 @@ def _later(option: str) -> Callable[[click.Context, click.Parameter, Any], None]
     return callback
 
 
-def queue_list(text: str | None) -> tuple[str, ...]:
-    """`-q email,default`: names in order. Weights and ranges are refused as "not yet", repeated names kept once."""
+class Asked(NamedTuple):
+    """What `-q` says: names in order, weights, and ranges of slots."""
+
+    names: tuple[str, ...]
+    weights: dict[str, float]
+    ranges: dict[str, tuple[int, int]]
+
+
+def queues_asked(text: str | None) -> Asked:
+    """`-q email,default`: best first; `email=3,default=1`: by weight; `email=2..20`: slots to scale within. The first
+    word on a queue counts.
+    """
     from taskq.settings import checked_name
 
-    names: dict[str, None] = {}
+    asked = Asked((), {}, {})
     for part in (text or "").split(","):
-        name, sign, amount = part.strip().partition("=")
-        if sign:
-            what = "a range of slots" if ".." in amount else "a weight"
-            not_yet(f"{what} for a queue (-q {part.strip()})")
-        if name:
-            with checked_values():
-                names[checked_name(name, name="--queue")] = None
-    if text is not None and not names:
+        name, sign, amount = (word.strip() for word in part.partition("="))
+        if not name and not sign:
+            continue
+        with checked_values():
+            checked_name(name, name="--queue")
+        if name in asked.names:
+            continue
+        asked = asked._replace(names=(*asked.names, name))
+        if ".." in amount:
+            asked.ranges[name] = _range(part.strip(), amount)
+        elif sign:
+            asked.weights[name] = _weight(part.strip(), amount)
+    if text is not None and not asked.names:
         raise WrongUsage("-q names no queue: give such as -q email,default")
-    return tuple(names)
+    if asked.weights and asked.ranges:
+        raise WrongUsage("-q gives weights and ranges of slots: one or the other")
+    return asked
+
+
+def _range(part: str, amount: str) -> tuple[int, int]:
+    if not (found := re.fullmatch(r"([0-9]{1,6})\.\.([0-9]{1,6})", amount)):
+        raise WrongUsage(f"-q {shown(part)}: a range of slots is such as email=2..20")
+    return int(found[1]), int(found[2])
+
+
+def _weight(part: str, amount: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", amount) or not float(amount):
+        raise WrongUsage(f"-q {shown(part)}: a weight is a number above 0, such as email=3")
+    return float(amount)
 
 
 def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False) -> NodeOptions:
@@ -107,9 +143,12 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
     from taskq.node.options import NodeOptions
     from taskq.units import duration_ms
 
+    asked = queues_asked(given["queues"])
     with checked_values():
         return NodeOptions(
-            queues=queue_list(given["queues"]),
+            queues=asked.names,
+            weights=asked.weights,
+            ranges=asked.ranges,
             workers=worker_count(given["workers"]),
             concurrency=given["concurrency"],
             threads=given["threads"],

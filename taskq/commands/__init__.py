@@ -18,7 +18,7 @@ from taskq.commands.firing import (
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
 from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
 from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
-from taskq.commands.look import Counts, Fields, Page, backlog, counts, fetch, peek, wait
+from taskq.commands.look import Counts, Demand, Fields, Page, backlog, counts, demand, fetch, peek, wait
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
 from taskq.commands.registry import (
@@ -61,6 +61,7 @@ __all__ = [
     "Command",
     "Counts",
     "Declared",
+    "Demand",
     "Done",
     "DueSchedule",
     "DueSchedules",
@@ -98,6 +99,7 @@ __all__ = [
     "counts",
     "declare",
     "declare_schedules",
+    "demand",
     "depart",
     "due_schedules",
     "enqueue",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Command, build, pairs, text
+from taskq.errors import LeadershipLost
 from taskq.keys import ClusterKeys
 
 
@@ -108,7 +109,16 @@ def leader(c: ClusterKeys, *, now: int | None = None) -> Command[Leader]:
     return build("leader", c, read, {"now": now})
 
 
-def order(c: ClusterKeys, verb: str, to: str, *, by: str = "", more: str = "", now: int | None = None) -> Command[str]:
+def order(
+    c: ClusterKeys,
+    verb: str,
+    to: str,
+    *,
+    by: str = "",
+    more: str = "",
+    term: int | None = None,
+    now: int | None = None,
+) -> Command[str]:
     """Tells nodes what to do.
 
     Args:
@@ -117,6 +127,16 @@ def order(c: ClusterKeys, verb: str, to: str, *, by: str = "", more: str = "", n
         to: a node's id, or `*` for every node.
         by: who says so, for people.
         more: what the verb needs, as JSON text.
+        term: with which `by` leads, where only the leader may say so.
         now: the time in ms; None for the server's clock.
+
+    Raises (when read):
+        LeadershipLost: `by` doesn't lead in this term, and nothing was written.
     """
-    return build("order", c, text, {"now": now, "verb": verb, "to": to, "by": by, "more": more})
+
+    def read(reply: Any) -> str:
+        if (word := text(reply)) == "lost":
+            raise LeadershipLost
+        return word
+
+    return build("order", c, read, {"now": now, "verb": verb, "to": to, "by": by, "more": more, "term": term})

@@ -29,6 +29,26 @@ class Counts(NamedTuple):
     paused: bool
 
 
+class Demand(NamedTuple):
+    """What a queue asks of its workers.
+
+    Attributes:
+        now_ms: the server's time.
+        waiting: jobs that wait for a worker, over at most a thousand lanes; none while the queue is paused.
+        running: jobs that run.
+        arrived: how often a job was ever begun, and how many wait.
+        completed: how many ever completed.
+        run_ms: how long those ran together.
+    """
+
+    now_ms: int
+    waiting: int
+    running: int
+    arrived: int
+    completed: int
+    run_ms: int
+
+
 class Page(NamedTuple):
     """Some jobs of a state, and how many there are in all."""
 
@@ -54,6 +74,11 @@ def backlog(q: QueueKeys) -> Command[dict[str, float]]:
         return found if found["lanes"] < _LANES_COUNTED else {**found, "available": math.inf}
 
     return build("counts", q, read, {"now": None})
+
+
+def demand(q: QueueKeys, *, now: int | None = None) -> Command[Demand]:
+    """What a queue asks of its workers."""
+    return build("demand", q, lambda reply: Demand(*map(int, reply)), {"now": now})
 
 
 def peek(q: QueueKeys, state: str, *, offset: int = 0, limit: int = 50, now: int | None = None) -> Command[Page]:

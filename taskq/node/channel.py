@@ -4,6 +4,7 @@
                     begin     claim, if start said to hold until now (Redis was looked at and will do), or after a rest
                     rest      claim nothing until begin; what runs goes on
                     slots     run so many coroutines at a time from now on; none is stopped for it
+                    limits    run so many jobs of each of these queues from now on, by the same rule
                     lost      the lease of this id and epoch is gone: stop the code, say nothing to Redis about it
                     cancel    somebody asked for this job's cancellation: stop it, then say so
                     force     the same, and without waiting for the code's consent
@@ -43,7 +44,8 @@ class Start:
     """What the worker is told before anything else. Durations in ms. `queues` empty: all that APP names, and `default`.
     `flags`: settings given on the command line, as `settings.resolve` takes them. `log`: as `taskq.log` takes it.
     `hold`: claim nothing before `begin`: only a hello tells the node which Redis it is, and that may be unfit.
-    `max_jobs`: run so many and then recycle; 0 = no such end.
+    `max_jobs`: run so many and then recycle; 0 = no such end. `weights`: queue → weight, where their
+    order isn't strict. `limits`: queue → slots, as in `limits`.
     """
 
     op: ClassVar[str] = "start"
@@ -59,6 +61,8 @@ class Start:
     log: dict[str, Any] = field(default_factory=dict)
     hold: bool = False
     max_jobs: int = 0
+    weights: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,14 @@ class Slots:
 
     op: ClassVar[str] = "slots"
     concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Run so many jobs of each of these queues at a time."""
+
+    op: ClassVar[str] = "limits"
+    slots: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +190,13 @@ class Recycle:
     patient: bool = False
 
 
-ToWorker = Start | Begin | Rest | Slots | Verdict | Drain | Stop | Fired
+ToWorker = Start | Begin | Rest | Slots | Limits | Verdict | Drain | Stop | Fired
 ToNode = Hello | Ready | Drained | Refused | Failed | Ageing | Recycle
 Message = ToWorker | ToNode
 
-_KINDS: dict[str, type[Message]] = {
-    kind.op: kind
-    for kind in (Start, Begin, Rest, Slots, Drain, Stop, Fired, Hello, Ready, Drained, Refused, Failed, Ageing, Recycle)
-}
+_TO_WORKER = (Start, Begin, Rest, Slots, Limits, Drain, Stop, Fired)
+_TO_NODE = (Hello, Ready, Drained, Refused, Failed, Ageing, Recycle)
+_KINDS: dict[str, type[Message]] = {kind.op: kind for kind in (*_TO_WORKER, *_TO_NODE)}
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)
 
 

@@ -44,7 +44,12 @@ def identity(hello: Hello, options: NodeOptions) -> dict[str, str | int]:
 
 
 def doings(
-    children: Sequence[Told], *, state: str, workers: int, concurrency: Mapping[str, int]
+    children: Sequence[Told],
+    *,
+    state: str,
+    workers: int,
+    concurrency: Mapping[str, int],
+    scaling: Mapping[str, Any] | None = None,
 ) -> dict[str, str | int]:
     """What changes from beat to beat.
 
@@ -53,10 +58,13 @@ def doings(
         state: `active` or `draining`.
         workers: how many there should be.
         concurrency: executor kind → how many jobs each of them runs at a time.
+        scaling: as `Slots.shown`.
     """
     runs = running(children)
     slots = sum(child.ready for child in children) * sum(concurrency.values())
-    stats = {"slots": slots, "busy": len(runs), "running": runs[:RUNNING_MAX]}
+    stats: dict[str, Any] = {"slots": slots, "busy": len(runs), "running": runs[:RUNNING_MAX]}
+    if scaling:
+        stats["scaling"] = scaling
     return {
         "state": state,
         "workers": workers,

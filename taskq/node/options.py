@@ -18,7 +18,8 @@ class NodeOptions:
     once, by resource) and `metadata` stand in the node's record. `health_port`: where it answers whether it is well;
     0: nowhere. `max_jobs`: a worker that has run so many is replaced; `max_memory`: so is one that takes more bytes
     than that; 0: never.
-    Raises ValueError naming the option.
+    `weights`: queue → its weight, where the order isn't strict. `ranges`: queue → from how many slots to how many it is
+    scaled, on this node. Raises ValueError naming the option.
     """
 
     queues: tuple[str, ...] = ()
@@ -36,6 +37,8 @@ class NodeOptions:
     health_port: int = 0
     max_jobs: int = 0
     max_memory: int = 0
+    weights: dict[str, float] = field(default_factory=dict)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _between("workers", self.workers, 1, 1_000)
@@ -48,6 +51,22 @@ class NodeOptions:
         _between("max_memory", self.max_memory, 0, 2**60)
         if not self.concurrency + self.threads:
             raise ValueError("concurrency and threads are both 0: such a worker could run nothing")
+        self._check_ranges()
+
+    def _check_ranges(self) -> None:
+        for queue, (least, most) in self.ranges.items():
+            if not 1 <= least <= most:
+                raise ValueError(f"queue {queue} has slots {least}..{most}: from 1 on, and not backwards")
+        others = len(self.ranges) < len(self.queues)
+        if self.ranges and sum(least for least, _ in self.ranges.values()) + others > self.total:
+            raise ValueError(
+                f"the queues' least slots are more than all {self.total} of the workers: -w times -c and --threads"
+            )
+
+    @property
+    def total(self) -> int:
+        """How many jobs all its workers run at a time."""
+        return self.workers * (self.concurrency + self.threads)
 
     @property
     def slots(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from taskq.commands import Order
 from taskq.log import get_logger
+from taskq.node.slots import Slots
 from taskq.node.supervisor import Supervisor
 
 log = get_logger(__name__)
@@ -22,11 +23,13 @@ class Orders:
 
     Args:
         supervisor: who sees to it.
+        slots: those of the queues that are scaled.
         show: called when people may wait to see the change.
     """
 
-    def __init__(self, supervisor: Supervisor, show: Callable[[], None]) -> None:
+    def __init__(self, supervisor: Supervisor, slots: Slots, show: Callable[[], None]) -> None:
         self._supervisor = supervisor
+        self._slots = slots
         self._show = show
 
     def obey(self, order: Order) -> None:
@@ -42,7 +45,7 @@ class Orders:
                 if changed:
                     self._supervisor.drain()
             case "scale":
-                changed = self._scale(order)
+                changed = self._scale(order) | self._slots.allot(order.more)
             case _:
                 log.warning("an order that this version doesn't know", verb=order.verb, by=order.by)
         if changed:

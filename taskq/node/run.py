@@ -40,8 +40,10 @@ from taskq.node.queues import Queues
 from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
 from taskq.node.relay import Relay
+from taskq.node.scaler import Scaler
 from taskq.node.scheduler import Scheduler
 from taskq.node.schedules import Schedules
+from taskq.node.slots import Slots
 from taskq.node.supervisor import Supervisor
 from taskq.node.timetable import Timetable
 from taskq.node.warden import Warden
@@ -168,15 +170,23 @@ async def _with_redis(
     def resting() -> bool:
         return supervisor.resting or supervisor.ending.is_set()
 
+    shared = Slots(
+        options.ranges,
+        lambda: supervisor.options.total,
+        others=lambda: any(queue not in options.ranges for queue in supervisor.queues),
+        children=lambda: [child for child in supervisor.children if child.ready and not child.leaving.is_set()],
+    )
+
     def told() -> dict[str, str | int]:
         now = supervisor.options
         slots = {"async": now.concurrency, "thread": now.threads}
         state = "draining" if resting() else "active"
-        return doings(supervisor.children, state=state, workers=now.workers, concurrency=slots)
+        given = shared.shown()
+        return doings(children(), state=state, workers=now.workers, concurrency=slots, scaling=given)
 
     cluster = keys.cluster(settings.namespace)
     registry = Registry(queues, settings, node, options, hello=lambda: supervisor.latest, doings=told)
-    orders = Orders(supervisor, registry.soon)
+    orders = Orders(supervisor, shared, registry.soon)
     leader = Leader(queues, cluster, node, obey=orders.obey, would_lead=lambda: not resting())
     census = Census(queues, cluster, node, term=lambda: leader.term)
     relay = Relay(queues, settings.namespace, leader, tell=lambda run: tell(supervisor.children, run))
@@ -190,6 +200,8 @@ async def _with_redis(
         "scheduler": Scheduler(queues).step,
         "janitor": Janitor(queues).step,
         "census": census.step,
+        "scaler": Scaler(queues, cluster, settings.namespace, node, term=lambda: leader.term).step,
+        **({"slots": shared.step} if options.ranges else {}),
     }
     # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [

@@ -23,7 +23,7 @@ _FIRST_S = 1.0  # a job's run time while none has ended
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What is known of a queue at a time (s): jobs that wait for a worker and that run; how many ever arrived and
-    completed, and the run time of the latter together. The totals only grow.
+    completed, and the run time of the latter together.
     """
 
     at_s: float
@@ -52,7 +52,7 @@ class Load:
         self._unended_s = 0.0
 
     def take(self, now: Reading) -> None:
-        """Take in a reading. The first gives the backlog only; totals that shrank (an emptied server) begin anew."""
+        """Take in a reading. The first gives the backlog only; totals that shrank (a purge, say) begin anew."""
         last, self._last, self.waiting = self._last, now, now.waiting
         if last is None or now.at_s <= last.at_s:
             return

@@ -232,6 +232,8 @@ class Supervisor:
             log=self.options.log,
             hold=spare or self.resting or not self._begun,
             max_jobs=self.options.max_jobs,
+            weights=self.options.weights,
+            limits={queue: -(-least // self.options.workers) for queue, (least, _) in self.options.ranges.items()},
         )
         try:
             child = Child(start, self.options.slots, command=self._command)

@@ -11,7 +11,8 @@ import asyncio
 import gc
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from taskq import __version__, keys, scripts
 from taskq import log as logs
@@ -32,6 +33,7 @@ from taskq.node.channel import (
     Failed,
     Fired,
     Hello,
+    Limits,
     Ready,
     Recycle,
     Refused,
@@ -59,6 +61,7 @@ from taskq.node.stall import BEAT_S, Stall
 from taskq.node.table import Table
 from taskq.node.tether import Ends, die, tie, watch
 from taskq.settings import parse_url
+from taskq.task import Task
 
 log = get_logger(__name__)
 
@@ -113,8 +116,11 @@ class Worker:
             node_age_ms=table.node_age_ms,
             gone=self._declared_dead,
             outage=outage,
+            weights=start.weights,
+            kinds=kinds_of(app.tasks.values()),
             apart=apart,
         )
+        self.claimer.limit(start.limits)
         self.quota = Quota(start.max_jobs, ageing=self._ageing, used_up=self._used_up)
         pipeline = Pipeline(
             threads=self.threads,
@@ -171,6 +177,8 @@ class Worker:
                     self.claimer.go_on()
                 case Rest():
                     self.claimer.rest()
+                case Limits(slots=limits):
+                    self.claimer.limit(limits)
                 case Slots(concurrency=concurrency):
                     self.claimer.resize("async", concurrency)
                 case Verdict(op=op, id=id, epoch=epoch):
@@ -236,6 +244,14 @@ class Worker:
         self.desk.close()
         self.desk.halt_all(Why.LOST)
         self._recycle("it was declared dead while it lived")
+
+
+def kinds_of(tasks: Iterable[Task[..., Any]]) -> dict[str, set[str]]:
+    """Queue → the executor kinds that its tasks need."""
+    kinds: dict[str, set[str]] = {}
+    for task in tasks:
+        kinds.setdefault(task.queue, set()).add(task.executor)
+    return kinds
 
 
 def job_of_a_line() -> dict[str, object] | None:

@@ -218,6 +218,11 @@ def _(b: Backlog) -> Command[Any]:
     return commands.counts(b.q, now=b.now)
 
 
+@case("demand")
+def _(b: Backlog) -> Command[Any]:
+    return commands.demand(b.q, now=b.now)
+
+
 @case("peek, waiting")
 def _(b: Backlog) -> Command[Any]:
     b.add()

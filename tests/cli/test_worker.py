@@ -56,6 +56,22 @@ def test_a_worker_that_takes_too_much_memory_is_replaced(start, app, place):
     assert "it is replaced at once" in told
 
 
+def test_a_queues_slots_follow_what_it_needs(start, app, place):
+    task = app.by_name("shop.slow", queue="default")
+    app.enqueue_many([task.call(1) for _ in range(120)])
+    start("worker", "shop", "-q", "default=1..4,email", "-c", "6", "--threads", "1", *place)
+    seen = []
+
+    def all_slots_run():
+        seen.append(app.inspector.counts("default").running)
+        return seen[-1] == 4
+
+    wait_until(all_slots_run, 50)
+    assert max(seen) == 4
+    (node,) = wait_until(lambda: app.nodes.list()["data"])
+    assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["queues"]["default"]["slots"] == 4)
+
+
 def test_options_reach_the_node_and_its_workers(start, app, place):
     app.by_name("shop.send", queue="email").enqueue("a@b.c")
     app.by_name("shop.add", queue="default").enqueue(1, 2)

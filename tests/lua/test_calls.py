@@ -96,6 +96,11 @@ def _counts(room: Room, n: int) -> Command[Any]:
     return commands.counts(room.q)
 
 
+def _demand(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n)
+    return commands.demand(room.q)
+
+
 def _wait(room: Room, n: int) -> Command[Any]:
     return commands.wait(room.q, enqueued(room, n)[0])
 
@@ -138,6 +143,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),
     "peek": (10, 1, _peek),
     "counts": (14, 0, _counts),
+    "demand": (16, 0, _demand),
     "fetch": (0, 1, lambda room, n: commands.fetch(room.q, enqueued(room, n))),
     "wait": (3, 0, _wait),
     "wake": (1, 1, lambda room, n: commands.wake(room.q, [f"class{i}" for i in range(n)], now=room.now)),

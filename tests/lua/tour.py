@@ -46,6 +46,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     ids = [f"default:{state}" for state in STATES]
     yield commands.renew(q, lease_ms=LEASE_MS, held=held, now=now)
     yield commands.counts(q, now=now)
+    yield commands.demand(q, now=now)
     for state in ALL_STATES:
         yield commands.peek(q, state, now=now).then(lambda page: [_shown(*row) for row in page.records])
     yield commands.fetch(q, [*ids, "default:nobody"])

@@ -11,6 +11,7 @@ from taskq.node.burial import Undertaker
 from taskq.node.channel import Slots
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
+from taskq.node.slots import Slots
 from taskq.node.supervisor import Supervisor
 from tests.waiting import await_until
 
@@ -23,7 +24,8 @@ class Told:
     def __init__(self, supervisor):
         self.supervisor = supervisor
         self.shown = 0
-        self.orders = Orders(supervisor, self.show)
+        self.slots = Slots({"email": (2, 20)}, lambda: 100, others=lambda: True, children=list)
+        self.orders = Orders(supervisor, self.slots, self.show)
 
     def show(self):
         self.shown += 1

@@ -56,6 +56,7 @@ CALLS: dict[str, commands.Command[Any]] = {
     "clear": commands.clear(Q, states=["failed"], older_than_ms=9, limit=5, now=7),
     "peek": commands.peek(Q, "failed", offset=1, limit=2, now=7),
     "counts": commands.counts(Q, now=7),
+    "demand": commands.demand(Q, now=7),
     "fetch": commands.fetch(Q, ["email:1"]),
     "wait": commands.wait(Q, "email:1"),
     "declare": commands.declare(Q, kinds={"t": "async"}, retention={"keep_failed": 9}, now=7),
@@ -73,7 +74,7 @@ CALLS: dict[str, commands.Command[Any]] = {
     "pulse": commands.pulse(C, node="n", leads=True, ttl_ms=5, after="1-1", now=7),
     "resign": commands.resign(C, node="n", term=6, now=7),
     "leader": commands.leader(C, now=7),
-    "order": commands.order(C, "drain", "*", by="me", more="{}", now=7),
+    "order": commands.order(C, "drain", "*", by="me", more="{}", term=6, now=7),
     "lock_acquire": commands.lock_acquire(
         C, name="l", token="f00d", ttl_ms=9, waits=True, place="8", owner="h:1", job="email:1", now=7
     ),
@@ -124,6 +125,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "clear": [7, 9, 5, "failed"],
     "peek": [7, "failed", 1, 2],
     "counts": [7],
+    "demand": [7],
     "fetch": ["", "email:1"],
     "wait": ["", "email:1"],
     "declare": [7, 1, "keep_failed", 9, "t", "async"],
@@ -139,7 +141,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "pulse": [7, "n", 1, 5, "1-1"],
     "resign": [7, "n", 6],
     "leader": [7],
-    "order": [7, "drain", "*", "me", "{}"],
+    "order": [7, "drain", "*", "me", "{}", 6],
     "lock_acquire": [7, "l", "f00d", 9, 1, "8", "h:1", "email:1"],
     "lock_extend": [7, "l", "f00d", 9],
     "lock_release": [7, "l", "", 8],
@@ -283,6 +285,7 @@ def test_the_rest_reads_plain_values():
     assert CALLS["register_node"].read([b"2", b"7"]) == (2, 7)
     assert CALLS["mark_dead"].read([b"ok", b"n"]) == ["n"]
     assert CALLS["forget_nodes"].read(2) == 2
+    assert CALLS["demand"].read([b"7", 1, 2, b"3", b"4", b"5"]) == (7, 1, 2, 3, 4, 5)
     assert CALLS["leader"].read([b"n", b"8", b"7", b"9"]) == ("n", 8, 7, 9)
     assert CALLS["pulse"].read([b"n", b"8", 5, b"7", b"1-1", [[b"verb", b"drain", b"to", b"*", b"at", b"6"], []]]) == (
         "n", 8, 5, 7, "1-1", (("drain", "*", "", "", 6),),

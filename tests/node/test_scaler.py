@@ -1,0 +1,112 @@
+"""The leader scales: what it reads, what it decides, whom it tells, against the real server."""
+
+import json
+
+import pytest
+
+from taskq import commands, keys
+from taskq.commands import Done, Registered
+from taskq.node.scaler import AGAIN, Scaler, site_of
+
+
+class Cluster:
+    def __init__(self, ground):
+        self.ground, self.c = ground, keys.cluster(ground.namespace)
+        self.term, self.after = None, ""
+        self.scaler = Scaler(ground.queues(), self.c, ground.namespace, "n", term=lambda: self.term)
+
+    async def lead(self):
+        self.term = (await self.pulse()).term
+
+    async def pulse(self, leads=True):
+        heard = await self.ground.do(
+            commands.pulse(self.c, node="n", leads=leads, ttl_ms=60_000, after=self.after or "0-0")
+        )
+        self.after = heard.after
+        return heard
+
+    async def node(self, name, slots, *, most=20, total=100, state="active"):
+        queues = {"default": {"least": 2, "most": most, "slots": slots, "busy": 0}}
+        fields = {"state": state, "stats": json.dumps({"scaling": {"total": total, "queues": queues}})}
+        known = Registered(0, 0)
+        await self.ground.do(commands.register_node(self.c, node=name, ttl_ms=60_000, fields=fields, known=known))
+
+    async def told(self):
+        orders = (await self.pulse()).orders
+        return {order.to: json.loads(order.more)["queues"]["default"] for order in orders if order.verb == "scale"}
+
+
+@pytest.fixture
+async def cluster(ground):
+    return Cluster(ground)
+
+
+async def test_who_does_not_lead_says_nothing(cluster):
+    await cluster.node("a", 2)
+    await cluster.scaler.step()
+    assert await cluster.told() == {}
+
+
+async def test_a_backlog_is_divided_over_the_nodes(cluster, ground):
+    await cluster.lead()
+    await cluster.node("a", 2)
+    await cluster.node("b", 2)
+    await cluster.node("c", 2, state="draining")
+    await ground.enqueue(300)  # a second each, in half a minute
+    await cluster.scaler.step()
+    assert await cluster.told() == {"a": 5, "b": 5}
+    await cluster.scaler.step()
+    assert await cluster.told() == {}
+
+
+async def test_a_new_leader_goes_on_with_the_slots_that_nodes_show(cluster):
+    await cluster.lead()
+    await cluster.node("a", 9)
+    await cluster.scaler.step()
+    assert await cluster.told() in ({}, {"a": 9})  # nothing waits, but nothing is taken away in a hurry
+
+
+async def test_a_node_that_does_not_show_what_it_was_told_is_told_again(cluster, ground):
+    await cluster.lead()
+    await cluster.node("a", 2)
+    await ground.enqueue(300)
+    for _ in range(AGAIN + 1):
+        await cluster.scaler.step()
+    await cluster.told()
+    await cluster.scaler.step()
+    assert await cluster.told() == {"a": 10}
+
+
+async def test_an_old_leader_is_refused(cluster, ground):
+    await cluster.lead()
+    await cluster.node("a", 2)
+    await ground.enqueue(300)
+    cluster.term -= 1
+    await cluster.scaler.step()
+    assert await cluster.told() == {}
+
+
+@pytest.mark.parametrize(
+    "stats", [None, "", "[]", "{", '{"scaling": 1}', '{"scaling": {"total": 1, "queues": {"q": {}}}}',
+              '{"scaling": {"total": -1, "queues": {"q": {"least": 1, "most": 2, "slots": 1}}}}',
+              '{"scaling": {"total": 9, "queues": {"Q!": {"least": 1, "most": 2, "slots": 1}}}}',
+              '{"scaling": {"total": 9, "queues": {"q": {"least": 3, "most": 2, "slots": 1}}}}'],
+)  # fmt: skip
+def test_a_record_that_is_damaged_is_left_out(stats):
+    assert site_of({"stats": stats} if stats is not None else {}) is None
+
+
+# --- what the script answers
+
+
+async def test_the_demand_of_a_queue(ground):
+    child = ground.child()
+    await ground.enqueue(5)
+    await ground.enqueue(2, due="+3600000")
+    first, _ = await ground.claim(child, 2)
+    await ground.do(commands.complete(ground.q, worker=child.worker, done=[Done(first.id, first.epoch, b"")]))
+    found = await ground.do(commands.demand(ground.q))
+    assert (found.waiting, found.running, found.arrived, found.completed) == (3, 1, 5, 1)
+    assert 0 <= found.run_ms < 60_000
+    await ground.do(commands.pause(ground.q))
+    assert (await ground.do(commands.demand(ground.q))).waiting == 0
