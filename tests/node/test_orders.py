@@ -11,7 +11,7 @@ from taskq.node.burial import Undertaker
 from taskq.node.channel import Slots
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
-from taskq.node.slots import Slots
+from taskq.node.slots import Slots as Shares
 from taskq.node.supervisor import Supervisor
 from tests.waiting import await_until
 
@@ -24,7 +24,7 @@ class Told:
     def __init__(self, supervisor):
         self.supervisor = supervisor
         self.shown = 0
-        self.slots = Slots({"email": (2, 20)}, lambda: 100, others=lambda: True, children=list)
+        self.slots = Shares({"email": (2, 20)}, lambda: 100, others=lambda: True, children=list)
         self.orders = Orders(supervisor, self.slots, self.show)
 
     def show(self):
@@ -132,3 +132,10 @@ async def test_what_cannot_be_changes_nothing(told, more):
     told("scale", more)
     assert told.supervisor.options == before
     assert len(told.supervisor.children) == 2
+
+
+async def test_a_leaders_word_on_queues_is_taken_in_and_changes_no_worker(told):
+    before = told.supervisor.options
+    told.orders.obey(Order("scale", "*", "leader", '{"queues": {"email": 7}}', 1))
+    assert told.slots.shown()["queues"]["email"]["slots"] == 7
+    assert told.supervisor.options == before
