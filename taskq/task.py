@@ -113,6 +113,11 @@ class Task(Generic[P, C_co]):
         return merge(self._home.defaults, told, self._declared, self._using)
 
     @property
+    def refusal(self) -> str | None:
+        """Why no worker could find its function, so that it can't be enqueued; None if there is no such reason."""
+        return self._refusal
+
+    @property
     def queue(self) -> str:
         """The queue its jobs go to."""
         return self.options.queue or DEFAULT_QUEUE

@@ -146,6 +146,8 @@ class Declares:
 
         def decorate(task: Any) -> Any:
             owner: Task[..., Any] = task if isinstance(task, Task) else self.task(task)  # type: ignore[attr-defined]
+            if owner.refusal is not None:
+                raise ValueError(f"task {owner.name} can't be scheduled: {owner.refusal}")
             try:
                 owner.bind((), {})
             except BadArguments as error:
