@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from taskq.embedded import Embedded
-from tests.bench import crowd, drain, enqueueing, footprint, idle, latency, scripts
+from tests.bench import crowd, drain, enqueueing, firing, footprint, idle, latency, scripts
 from tests.bench.row import Row
 
 ROWS: dict[str, Callable[[str], list[Row]]] = {
@@ -26,6 +26,7 @@ ROWS: dict[str, Callable[[str], list[Row]]] = {
     "two": crowd.two,
     "enqueue": enqueueing.rows,
     "latency": latency.rows,
+    "firing": firing.rows,
     "memory": footprint.rows,
     "scripts": scripts.rows,
     "idle": idle.rows,
