@@ -19,6 +19,7 @@ from taskq.presence import node_shown
 
 LIMIT_MAX = 1000
 EVERY = "*"
+_NOBODY = " "  # no node has such an id; an empty one would ask for all of them
 
 
 class Place(Protocol):
@@ -78,7 +79,7 @@ class Nodes:
             Unavailable: Redis gave no answer in time.
         """
         server = self._app.client.server
-        found, leader = run_many(server, self._look(node=id))
+        found, leader = run_many(server, self._look(node=id or _NOBODY))
         if not found.nodes:
             raise _none(id, run(server, self._look()[0]))
         return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
@@ -86,7 +87,7 @@ class Nodes:
     async def aget(self, id: str) -> dict[str, Any]:
         """As `get`, awaited."""
         server = self._app.aclient.server
-        found, leader = await run_many_async(server, self._look(node=id))
+        found, leader = await run_many_async(server, self._look(node=id or _NOBODY))
         if not found.nodes:
             raise _none(id, await run_async(server, self._look()[0]))
         return node_shown(found.nodes[0], found.now_ms, leader=leader.node)

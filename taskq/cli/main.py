@@ -17,7 +17,7 @@ import click
 from taskq import __version__
 from taskq.cli.options import Noun, log_options, server_options
 from taskq.cli.output import one_line
-from taskq.errors import TaskQError
+from taskq.errors import TaskQError, shown
 
 _INTERRUPTED = 130
 
@@ -97,11 +97,11 @@ class Root(Noun):
             click.echo("interrupted", err=True)
             code = _INTERRUPTED
         except Exception as error:  # noqa: BLE001 (what isn't a user's mistake is raised again by _explain)
-            code = _explain(error)
+            code = _explain(error, sys.argv[1:] if args is None else args)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: Exception, words: Sequence[str]) -> int:
     """Says what went wrong in one line; gives the exit code. What is nobody's mistake but ours keeps its traceback."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message())
@@ -115,7 +115,15 @@ def _explain(error: Exception) -> int:
     if isinstance(error, TaskQError | OSError):
         click.echo(f"taskq: {one_line(error)}", err=True)
         return 1
+    if isinstance(error, UnicodeEncodeError) and (bad := [each for each in words if not _is_text(each)]):
+        click.echo(f"taskq: {shown(bad[0])} isn't UTF-8, and nothing has such a name", err=True)
+        return 2
     raise error
+
+
+def _is_text(word: str) -> bool:
+    """Whether an argument is text at all: Python lets its bytes through if they aren't."""
+    return word.isascii() or word.encode(errors="ignore").decode() == word
 
 
 def _dashes(error: click.UsageError, context: click.Context) -> str:

@@ -13,6 +13,7 @@ from taskq.cli import output
 from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values
+from taskq.nodes import EVERY
 
 SEEN_S = 10.0
 _AGAIN_S = 0.1
@@ -103,6 +104,8 @@ def _named(ids: tuple[str, ...], every: bool, place: TaskQ) -> list[str]:  # noq
     """The nodes that are meant."""
     if every == bool(ids):
         raise WrongUsage("name the nodes, or give --all for every node that lives")
+    if EVERY in ids:
+        raise WrongUsage(f"'{EVERY}' is no node's id: give --all for every node that lives")
     return list(ids) or [str(each["id"]) for each in place.nodes.list()["data"]]
 
 

@@ -1,7 +1,8 @@
 """Says that this node lives and what it knows: its record every 10 s; its queues, executor kinds and tasks at each new
-hello, and once a minute after, because whoever emptied the server took them too.
+hello, and once a minute after.
 
-A node whose record was lost, or that was taken for dead (a laptop that slept, a server that was away), registers again.
+A node whose record was lost (somebody emptied the server), or that was taken for dead (a laptop that slept, a server
+that was away), registers again, and says the rest again at once, which may have gone with it.
 Presence is for people and for "does anyone know this task?". It never ends a lease.
 """
 
@@ -53,6 +54,7 @@ class Registry:
         options: what it was asked for.
         hello: the latest of its workers.
         doings: what it does now, as fields of its record.
+        lost: called when the record was lost.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Registry:
         *,
         hello: Callable[[], Hello | None],
         doings: Callable[[], dict[str, str | int]],
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._queues = queues
         self._cluster = keys.cluster(settings.namespace)
@@ -72,6 +75,7 @@ class Registry:
         self._options = options
         self._hello = hello
         self._doings = doings
+        self._lost = lost
         self._said: dict[tuple[str, str], tuple[Hello, float]] = {}
         self._registered = Registered(0, 0)
         self._told: Hello | None = None
@@ -106,18 +110,24 @@ class Registry:
         due, fields = self._is_due(_TASKS, hello), self._doings()
         if hello is not self._told:
             fields = identity(hello, self._options) | fields
-        tasks = [_known(name, task) for name, task in hello.tasks.items()] if due else []
-        for at in range(0, max(1, len(tasks)), CALL_TASKS):
-            part = tasks[at : at + CALL_TASKS]
-            try:
-                await self._queues.run(self._command(commands.beat, fields, part))
-            except NodeNotFound as error:
-                log.warning("this node registers again", node=self._node, reason=str(error))
-                await self._enter(hello)
-                await self._queues.run(self._command(commands.beat, fields, part))
+        try:
+            await self._say(fields, hello if due else None)
+        except NodeNotFound as error:
+            log.warning("this node registers again", node=self._node, reason=str(error))
+            await self._enter(hello)
+            self._said.clear()
+            self._lost()
+            due = True
+            await self._say(fields, hello)
         self._told = hello
         if due:
             self._is_said(_TASKS, hello)
+
+    async def _say(self, fields: dict[str, str | int], hello: Hello | None) -> None:
+        """A beat, with the tasks of the hello, if one is given."""
+        tasks = [_known(name, task) for name, task in hello.tasks.items()] if hello else []
+        for at in range(0, max(1, len(tasks)), CALL_TASKS):
+            await self._queues.run(self._command(commands.beat, fields, tasks[at : at + CALL_TASKS]))
 
     async def _enter(self, hello: Hello) -> None:
         """Register. Seen to its end even if this loop is ended meanwhile: it must not come after the leave."""

@@ -185,7 +185,10 @@ async def _with_redis(
         return doings(children(), state=state, workers=now.workers, concurrency=slots, scaling=given)
 
     cluster = keys.cluster(settings.namespace)
-    registry = Registry(queues, settings, node, options, hello=lambda: supervisor.latest, doings=told)
+    timetable = Timetable(queues, cluster, hello=lambda: supervisor.latest)
+    registry = Registry(
+        queues, settings, node, options, hello=lambda: supervisor.latest, doings=told, lost=timetable.soon
+    )
     orders = Orders(supervisor, shared, registry.soon)
     leader = Leader(queues, cluster, node, obey=orders.obey, would_lead=lambda: not resting())
     census = Census(queues, cluster, node, term=lambda: leader.term)
@@ -193,7 +196,7 @@ async def _with_redis(
     steps = {
         "keeper": Keeper(queues, children, lease_ms=settings.lease_ms).step,
         "registry": registry.step,
-        "timetable": Timetable(queues, cluster, hello=lambda: supervisor.latest).step,
+        "timetable": timetable.step,
         "leader": leader.step,
         "schedules": Schedules(queues, cluster, node, leader, relay=relay.begin).step,
         "reaper": Reaper(queues, lease_ms=settings.lease_ms).step,

@@ -34,6 +34,10 @@ class Timetable:
         self._declared_at: int | None = None
         self._at = float("-inf")
 
+    def soon(self) -> None:
+        """What was declared may be lost: declare it again at the next step, as the same that was said before."""
+        self._at = float("-inf")
+
     async def step(self) -> float:
         """Declare, if it is new or was said long enough ago."""
         hello = self._hello()

@@ -27,6 +27,7 @@ Listed: TypeAlias = list[Schedule]
 What: TypeAlias = "Call[Any] | Task[..., Any]"
 LIMIT_MAX = 1000
 RUNS_SHOWN = 100
+_NONE = " "  # no schedule has such a name; an empty one would ask for all of them
 
 
 class _App(Home, Protocol):
@@ -234,7 +235,7 @@ class Schedules:
         return await run_async(self._app.aclient.server, command)
 
     def _named(self, name: str) -> Command[StoredSchedules]:
-        return commands.schedules(self._c, name=name or "?", runs=RUNS_SHOWN)
+        return commands.schedules(self._c, name=name or _NONE, runs=RUNS_SHOWN)
 
     def _page(self, limit: int, offset: int) -> Command[StoredSchedules]:
         if not 1 <= limit <= LIMIT_MAX or offset < 0:

@@ -55,6 +55,8 @@ def test_a_node_that_is_not_there_is_one_line(taskq, say, namespace, verb):
 def test_which_nodes_must_be_said(taskq, verb):
     assert taskq("node", verb).exit_code == 2
     assert taskq("node", verb, "--all", "a").exit_code == 2
+    every = taskq("node", verb, "*")
+    assert (every.exit_code, every.stderr) == (2, "taskq: '*' is no node's id: give --all for every node that lives\n")
 
 
 def test_a_node_shows_what_it_runs(taskq, app, worker):

@@ -7,6 +7,10 @@ from click.testing import CliRunner
 
 from taskq.cli.main import cli
 
+NAMED = [
+    ("job", "show"), ("node", "show"), ("node", "drain"), ("schedule", "show"), ("schedule", "run"),
+    ("schedule", "pause"), ("schedule", "resume"),
+]  # fmt: skip
 WRONG = [
     (("jbo",), "did you mean 'job'"),
     (("job", "lst"), "did you mean 'list'"),
@@ -97,6 +101,11 @@ def test_wrong_usage_is_one_line_and_exit_code_2(words, told):
 @pytest.mark.parametrize("words", LATER, ids=" ".join)
 def test_what_comes_later_is_refused_and_never_ignored(words):
     assert "isn't here yet" in refused(*words)
+
+
+@pytest.mark.parametrize("words", NAMED, ids=" ".join)
+def test_a_name_that_is_no_text_is_one_line_and_exit_code_2(words, server_url):
+    assert "'default:\\udcff' isn't UTF-8" in refused("--url", server_url, *words, "default:\udcff")
 
 
 def test_a_wrong_variable_is_told_by_its_name(monkeypatch):

@@ -41,7 +41,7 @@ async def test_an_order_is_for_a_node_that_lives(app, enter, orders, verb):
     getattr(app.nodes, verb)("n")
     await getattr(app.nodes, f"a{verb}")("*")
     assert orders() == [(verb, "n", ""), (verb, "*", "")]
-    for wrong in ("old", "nobody"):
+    for wrong in ("old", "nobody", ""):
         with pytest.raises(NodeNotFound, match=f"no live node '{wrong}'"):
             getattr(app.nodes, verb)(wrong)
         with pytest.raises(NodeNotFound):
@@ -59,6 +59,15 @@ async def test_scaling_says_what_shall_be(app, enter, orders):
         with pytest.raises(ValueError, match=next(iter(wrong), "give workers=")):
             app.nodes.scale("n", **wrong)
     assert len(orders()) == 2
+    await app.aclose()
+
+
+async def test_no_id_is_nobody_and_not_the_first_node(app, enter):
+    enter()
+    with pytest.raises(NodeNotFound):
+        app.nodes.get("")
+    with pytest.raises(NodeNotFound):
+        await app.nodes.aget("")
     await app.aclose()
 
 

@@ -191,3 +191,9 @@ def test_what_code_declares_is_not_removed_by_hand(app, send, run):
     run(commands.declare_schedules(keys.cluster(app.settings.namespace), app.declared()))
     with pytest.raises(InvalidTransition, match="workers' code declares"):
         app.schedules.remove("s")
+
+
+def test_no_name_is_no_schedule_whatever_there_is(app, send):
+    app.schedules.put("?", send.call(), every="1h")
+    with pytest.raises(ScheduleNotFound):
+        app.schedules.get("")

@@ -162,6 +162,19 @@ async def test_a_node_that_is_known_no_more_registers_again(ground, source, node
     assert node["incarnation"] == "2"
 
 
+async def test_what_went_with_a_lost_record_is_said_again_at_once(ground, registry, source, again, monkeypatch):
+    source.hello, told = HELLO, []
+    monkeypatch.setattr(registry, "_lost", lambda: told.append("lost"))
+    await again()
+    assert told == []
+    ground.raw.flushdb()
+    await again()
+    assert told == ["lost"]
+    assert ground.raw.exists(keys.queue(ground.namespace, "email").fixed("kinds"))
+    assert await ground.do(commands.queues(keys.cluster(ground.namespace))) == ["default", "email"]
+    assert (await ground.do(commands.task_info(keys.cluster(ground.namespace), "clean")))["queue"] == "default"
+
+
 async def test_at_its_start_the_long_silent_are_forgotten(ground, registry, source, nodes):
     old = commands.register_node(
         keys.cluster(ground.namespace), node="old", ttl_ms=600_000, fields={}, now=int(time.time() * 1000) - 301_000

@@ -165,6 +165,10 @@ async def test_a_node_declares_what_its_hello_says_once_a_minute(stage, raw):
     timetable._at -= 61
     await timetable.step()
     assert (await stage.do(commands.schedules)).total == 2
+    raw.flushdb()
+    timetable.soon()  # the registry saw that its record was lost
+    await timetable.step()
+    assert (await stage.do(commands.schedules)).total == 2
 
 
 async def test_a_worker_started_again_with_the_same_code_says_nothing_new(stage):
