@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,10 @@ if TYPE_CHECKING:  # loaded in the fixtures, so that a fault in one room doesn't
 _SERVER = os.environ.get("TASKQ_TEST_SERVER")
 _SHARDS = int(os.environ.get("TASKQ_TEST_CLUSTER") or 0)
 _CLUSTER = _SHARDS == 1
+
+# A program that is started in the background may be deaf to Ctrl-C, and so would be all that its tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a developer has set for their own programs must not reach the tests. What is said to the tests stays, since their
 # own processes (`--numprocesses`) are started later and read it too.

@@ -98,7 +98,7 @@ def _counts(room: Room, n: int) -> Command[Any]:
 
 def _demand(room: Room, n: int) -> Command[Any]:
     enqueued(room, n)
-    return commands.demand(room.q)
+    return commands.demand(room.q, now=room.now)
 
 
 def _wait(room: Room, n: int) -> Command[Any]:

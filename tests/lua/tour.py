@@ -135,26 +135,27 @@ def _schedules(room: Room, c: keys.ClusterKeys) -> Iterator[Command[Any]]:
     terms: list[int] = []
     pulse = commands.pulse(c, node="n", leads=True, ttl_ms=6_000, now=room.now)
     yield pulse.then(lambda answer: terms.append(answer.term))
+    term = terms[0] if terms else 1  # who may not ask isn't told
     due: list[commands.DueSchedule] = []
-    look = commands.due_schedules(c, node="n", term=terms[0], now=room.now)
+    look = commands.due_schedules(c, node="n", term=term, now=room.now)
     yield look.then(lambda answer: due.extend(answer.schedules))
     at = {"after": room.now, "next": room.now + 1000, "look": room.now + 1000, "now": room.now}
     for each in [*due, commands.DueSchedule("s", "{}", "default", 0, 0, 1)]:
         proof = {"name": each.name, "revision": each.revision}
-        yield commands.fire(c, node="n", term=terms[0], **proof, **at, times=[room.now])
+        yield commands.fire(c, node="n", term=term, **proof, **at, times=[room.now])
     yield commands.run_schedule(c, "s", token="f00d", now=room.now)
     waiting: list[commands.Outgoing] = []
     yield commands.outbox(c, "default").then(waiting.extend)
     job = new("fired", schedule="s")
     messages = [Incoming(name, "due", room.now, room.now, "skip", job) for name in ("s", "s2", "s")]
-    yield commands.receive(room.q, messages, term=terms[0], now=room.now)
-    told = [Relayed(each.entry, b"s", b"due", b"1", "fired", "j") for each in waiting]
+    yield commands.receive(room.q, messages, term=term, now=room.now)
+    told = [Relayed(each.entry, b"s", b"due", str(room.now).encode(), "fired", "j") for each in waiting]
     yield commands.relayed(c, "default", told, again_ms=5, now=room.now)
     yield commands.schedules(c, runs=9).then(
         lambda found: [schedule_of(each, found.now_ms) for each in found.schedules]
     )
     yield commands.remove_schedule(c, "s", now=room.now)
-    yield commands.resign(c, node="n", term=terms[0], now=room.now)
+    yield commands.resign(c, node="n", term=term, now=room.now)
 
 
 def _dead(room: Room, c: keys.ClusterKeys) -> Iterator[Command[Any]]:

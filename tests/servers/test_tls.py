@@ -67,7 +67,9 @@ async def told(url, namespace, deadline_ms=3_000):
     await server.aclose()
     for one in (caught, twin):
         assert "\n" not in str(one.value)
-    assert str(twin.value).rpartition("): ")[2] == str(caught.value).rpartition("): ")[2]
+    advice, twins = (str(one.value).rpartition("): ")[2] for one in (caught, twin))
+    # A server that wants a certificate says so after the handshake: its connection may break before that is read.
+    assert advice == twins or ("ssl_certfile" in advice and "ssl_certfile" in twins)
     return str(caught.value)
 
 
