@@ -1,4 +1,4 @@
-"""What ties a worker to its node: descriptors handed over, death with the parent, deafness to signals that are its node's.
+"""What ties a worker to its node: descriptors handed over, death with the parent, deafness to its node's signals.
 
 A worker that outlived its node would run jobs nobody renews. Three things end it: the kernel's parent-death signal
 (also while C code holds the GIL), a look at getppid (the parent may have died before the signal was asked for), and a
@@ -66,8 +66,8 @@ def tie(parent_pid: int) -> None:
     """Die with the parent, and leave signals to it. Called from the main thread, first of all.
 
     SIGTERM, SIGINT and SIGUSR1 reach a worker when somebody signals the whole control group; the node decides what
-    happens then, so here they do nothing. They get a handler rather than SIG_IGN: what is ignored stays ignored in programs
-    that user code starts, which could then not be terminated.
+    happens then, so here they do nothing. They get a handler rather than SIG_IGN: what is ignored stays ignored in
+    programs that user code starts, which could then not be terminated.
     """
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, _nothing)

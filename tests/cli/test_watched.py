@@ -72,14 +72,16 @@ def test_on_sigusr1_it_tells_what_runs(start, place, app):
     process = start("worker", "shop", "--log-format", "json", *place)
     job = app.by_name("shop.slow", queue="default").enqueue(20)
     wait_until(lambda: job.refresh().state == "running", timeout=30)
-    process.send_signal(signal.SIGUSR1)
     seen = []
 
     def told():
-        seen.append(json.loads(process.stderr.readline()))
-        return seen[-1]["event"] == "that is what runs"
+        process.send_signal(signal.SIGUSR1)
+        seen.clear()
+        while not seen or seen[-1]["event"] != "that is what runs":
+            seen.append(json.loads(process.stderr.readline()))
+        return any(line["event"] == "runs" for line in seen)
 
-    wait_until(told, timeout=30)
+    wait_until(told, timeout=30)  # the server calls it running before the worker has heard so
     (holds,) = [line for line in seen if line["event"] == "a worker holds"]
     assert (holds["jobs"], holds["first"][0]["job"], holds["first"][0]["task"]) == (1, job.id, "shop.slow")
     (runs,) = [line for line in seen if line["event"] == "runs"]

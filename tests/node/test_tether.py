@@ -105,7 +105,7 @@ def test_stop_signals_do_nothing_but_reach_what_the_worker_starts():
     code = WATCHED.replace(
         "ends.socket().send(b'x')",
         "import subprocess\np = subprocess.Popen(['sleep', '600'])\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\nos.kill(os.getpid(), signal.SIGINT)\nos.kill(os.getpid(), signal.SIGUSR1)\np.terminate()\n"
+        "for each in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):\n    os.kill(os.getpid(), each)\np.terminate()\n"
         "code = p.wait(10)\nends.socket().send(b'y' if code == -signal.SIGTERM else b'n')",
     )
     with parent_of(code + "time.sleep(600)\n") as (parent, _):
