@@ -1,8 +1,9 @@
 """Whether the node is well, over HTTP, for whoever starts and watches containers.
 
-`/healthz` fails when a loop of the node stands still, or when jobs run and nothing was renewed for so long that Redis
-can't be what is away: a restart would help. An outage of Redis alone is none of these, and ends by itself. `/readyz`
-fails while the node drains, ends, has no worker that claims, or doesn't reach Redis.
+`/healthz` fails when a loop of the node stands still, when jobs run and nothing was renewed for so long that Redis
+can't be what is away, or when a worker is stopped (state T) and stays so: a restart would help. An outage of Redis
+alone is none of these, and ends by itself. `/readyz` fails while the node drains, ends, has no worker that claims, or
+doesn't reach Redis.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 STILL_S = 30.0  # no loop's step takes longer, however slow Redis is
 RENEWED_S = 30.0
+STOPPED_S = 30.0
 REACHED_S = 10.0
 _REQUEST_S = 5.0
 _REQUEST_BYTES = 8_192
@@ -26,15 +28,23 @@ class Health:
     Args:
         state: why the node isn't ready as far as it knows itself; '' if it is.
         busy: whether jobs run.
+        stopped: the workers that are stopped now: they run nothing, and nobody renews for them.
         clock: seconds, monotonic.
     """
 
     def __init__(
-        self, *, state: Callable[[], str], busy: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        state: Callable[[], str],
+        busy: Callable[[], bool],
+        stopped: Callable[[], Iterable[str]] = tuple,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._state = state
         self._busy = busy
+        self._stopped = stopped
         self._clock = clock
+        self._since: dict[str, float] = {}
         self._turned: dict[str, float] = {}
         self._well: dict[str, float] = {}
 
@@ -51,6 +61,9 @@ class Health:
         renewed, reached = self._well.get("keeper", now), self._well.get("reaper", float("-inf"))
         if self._busy() and now - renewed > RENEWED_S and now - reached < REACHED_S:
             found.append("nothing is renewed")
+        # Since it was first seen so: whoever asks does so every few seconds.
+        self._since = {worker: self._since.get(worker, now) for worker in self._stopped()}
+        found += [f"worker {worker} is stopped" for worker, at in self._since.items() if now - at > STOPPED_S]
         return found
 
     def unready(self) -> list[str]:

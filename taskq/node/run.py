@@ -25,7 +25,7 @@ from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
 from taskq.node.census import Census
 from taskq.node.channel import Fired, Hello
-from taskq.node.child import COMMAND, Child
+from taskq.node.child import COMMAND, Child, is_stopped
 from taskq.node.doings import doings
 from taskq.node.fit import unfit
 from taskq.node.health import Health, PortRefused, answering
@@ -78,7 +78,11 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.drain)
     loop.add_signal_handler(signal.SIGUSR1, lambda: ask(node, supervisor.children))
-    health = Health(state=lambda: _unready(supervisor), busy=lambda: any(each.held() for each in supervisor.children))
+    health = Health(
+        state=lambda: _unready(supervisor),
+        busy=lambda: any(each.held() for each in supervisor.children),
+        stopped=lambda: [each.worker for each in supervisor.children if is_stopped(each.pid)],
+    )
     try:
         async with answering(health, options.health_port):
             await _serve(app, node, options, supervisor, health=health)
@@ -125,7 +129,8 @@ def _unready(supervisor: Supervisor) -> str:
         return "it ends"
     if supervisor.resting:
         return "it drains"
-    return "" if any(child.ready for child in supervisor.children) else "no worker claims"
+    claims = any(child.ready and not is_stopped(child.pid) for child in supervisor.children)
+    return "" if claims else "no worker claims"
 
 
 def strangers(asked: Sequence[str], hello: Hello) -> list[tuple[str, str]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +48,18 @@ def test_health_over_http(start, place, port, app, taskq):
     assert ask(port, "/healthz") == (200, {"ok": True})
     taskq("node", "resume", node["id"])
     assert ask(port, "/readyz")[0] == 200
+
+
+def test_a_node_whose_only_worker_is_stopped_is_not_ready(start, place, port):
+    node = start("worker", "shop", "--health-port", str(port), *place)
+    wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
+    (worker,) = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()
+    os.kill(int(worker), signal.SIGSTOP)
+    try:
+        wait_until(lambda: ask(port, "/readyz") == (503, {"ok": False, "why": ["no worker claims"]}), timeout=30)
+    finally:
+        os.kill(int(worker), signal.SIGCONT)
+    wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
 
 
 def test_a_port_that_is_taken_is_one_line(start, place):

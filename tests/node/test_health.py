@@ -8,16 +8,22 @@ import socket
 
 import pytest
 
-from taskq.node.health import REACHED_S, RENEWED_S, STILL_S, Health, PortRefused, answering
+from taskq.node.health import REACHED_S, RENEWED_S, STILL_S, STOPPED_S, Health, PortRefused, answering
 
 
 class Node:
     """The node's own state and its clock, for a test to set."""
 
     now_s, state, jobs = 100.0, "", False
+    stopped: tuple[str, ...] = ()
 
     def __init__(self):
-        self.health = Health(state=lambda: self.state, busy=lambda: self.jobs, clock=lambda: self.now_s)
+        self.health = Health(
+            state=lambda: self.state,
+            busy=lambda: self.jobs,
+            stopped=lambda: self.stopped,
+            clock=lambda: self.now_s,
+        )
 
     def pass_s(self, seconds, *turning, well=True):
         """Time passes while these loops turn."""
@@ -63,6 +69,19 @@ def test_renewals_that_fail_while_redis_answers_are_told(node):
     assert node.health.sick() == ["nothing is renewed"]
     node.jobs = False
     assert node.health.sick() == [], "there is nothing to renew"
+
+
+def test_a_worker_that_stays_stopped_is_told(node):
+    node.stopped = ("n.1",)
+    assert node.health.sick() == []
+    node.pass_s(STOPPED_S, "keeper", "reaper", "warden")
+    assert node.health.sick() == []
+    node.pass_s(1, "keeper", "reaper", "warden")
+    assert node.health.sick() == ["worker n.1 is stopped"]
+    node.stopped = ()
+    assert node.health.sick() == []
+    node.stopped = ("n.1",)
+    assert node.health.sick() == []
 
 
 def test_a_node_that_drains_is_well_and_not_ready(node):
