@@ -6,7 +6,7 @@
 -- due, the last one of those that were asked for by hand, when that was, the one that waits for the last job (0: none),
 -- what the first two came to, and the last job ('-': none).
 
-local fired = { known = {}, names = {} }
+local fired = { known = {}, names = {}, made = {} }
 
 local KEPT_MS = 604800000
 local LATE_MS = 518400000
@@ -84,13 +84,14 @@ function fired.decide(this, message, now)
     else
       word, rest = 'skipped', 'job ' .. this.job .. ' has not ended'
     end
-  elseif redis.call('EXISTS', keys.job(message.id)) == 1 then
+  elseif fired.made[message.id] or redis.call('EXISTS', keys.job(message.id)) == 1 then
     this.queued = waits and 0 or this.queued
     return 'existing', message.id -- what is remembered here was lost, and the record wasn't
   end
   if word == 'fired' then
     this.queued = waits and 0 or this.queued
     this.job, this.fresh = message.id, true
+    fired.made[message.id] = true
   end
   if nominal == this[kind] then
     this.words[kind] = word

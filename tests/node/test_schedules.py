@@ -171,11 +171,13 @@ async def test_a_node_declares_what_its_hello_says_once_a_minute(stage, raw):
     assert (await stage.do(commands.schedules)).total == 2
 
 
-async def test_a_worker_started_again_with_the_same_code_says_nothing_new(stage):
+async def test_a_worker_started_again_with_the_same_code_says_nothing_new(stage, raw):
     old, new = hello("a"), hello("a", rule=every("2s"))
     latest = old
     first = Timetable(stage.queues, stage.c, hello=lambda: latest)
     await first.step()
+    declared = raw.time()
+    await await_until(lambda: raw.time() > (declared[0], declared[1] + 1000))  # of one millisecond none is the newer
     await Timetable(stage.queues, stage.c, hello=lambda: new).step()
     latest = hello("a")
     first._at = float("-inf")
