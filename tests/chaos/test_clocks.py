@@ -27,7 +27,7 @@ def test_clocks_that_are_hours_apart(fleet, shop, ledger, trial):
     """What runs keeps its lease, what is due is due, a dead node's jobs are taken over in time: nothing is early."""
     look = trial.look
     early, late = fleet.start("-w", "2", "-c", "20", **clock(-5)), fleet.start("-w", "2", "-c", "20", **clock(7))
-    says = [datetime.fromisoformat(re.search(r"^\S+", each.text())[0]) for each in fleet.nodes]
+    says = [datetime.fromisoformat(re.search(r"^\d{4}-\S+", each.text(), re.MULTILINE)[0]) for each in fleet.nodes]
     apart = [(each.replace(tzinfo=each.tzinfo or UTC) - datetime.now(UTC)).total_seconds() / HOUR_S for each in says]
     assert [round(each) for each in apart] == [-5, 7], "the clocks aren't wrong"
     at = datetime.now(UTC) + timedelta(seconds=3)

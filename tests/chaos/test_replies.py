@@ -24,7 +24,7 @@ SCHEDULES = {
     *(f"{verb}_schedule" for verb in ("put", "pause", "resume", "remove", "run")),
 }
 # An election goes on by itself: the tests of the leader show it.
-LEAD = {"pulse", "resign", "leader", "order"}
+LEAD = {"pulse", "resign", "leader", "order", "demand"}
 # So does the registry, which is said again every few seconds.
 REGISTRY = {"register_node", "mark_dead", "forget_nodes"}
 TWICE = 2
