@@ -92,7 +92,7 @@ def test_what_is_done_leaves_nothing(room, rounds):
 
 def test_nobody_looks_through_the_keyspace(room):
     """PERF-05: every command beside keys of others; SCAN belongs to fsck, which people run by hand."""
-    foreign = {f"foreign:{n}": n for n in range(1000)}
+    foreign = {f"foreign:{{x}}:{n}": n for n in range(1000)}
     room.client.mset(foreign)
     epochs = lively(room)
     commandstats = Counter()
