@@ -12,6 +12,7 @@ import pytest
 from taskq import scripts
 from taskq.connection.cluster import slot_of
 from tests.cluster.conftest import QUEUES
+from tests.waiting import wait_until
 
 SERVED = ",".join(QUEUES)
 log = logging.getLogger(__name__)
@@ -144,6 +145,7 @@ def test_a_fresh_shard_takes_over(own_shop, own):
     shop.accepted.clear()  # what was cleared is gone
     left = [shop.enqueue(tasks.nap, 60, queue=queue) for queue in moved]
     shop.until(left, "running")
+    wait_until(lambda: fresh.client.script_exists(scripts.load("prune").sha) == [True], timeout=60)  # now and then
     node.terminate()
     assert node.wait() == 0
     assert set(shop.states(left).values()) == {"available"}, "not released"
