@@ -46,6 +46,8 @@ def relay(namespace: str, queue: str, *, term: int | None = None) -> Relaying:
             if run is not None and (made := run_of(each.schedule.decode(errors="replace"), run)) is not None:
                 runs.append(made)
         after = waiting[-1].entry
+    if not after:  # the queue stood among those that firings are on their way to for nothing, and would be met for ever
+        yield commands.relayed(c, queue)
     return runs
 
 

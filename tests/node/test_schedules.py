@@ -102,6 +102,17 @@ async def test_what_another_leader_left_behind_is_relayed(stage):
     assert stage.told[0].manual
 
 
+async def test_a_queue_that_stands_there_for_nothing_is_asked_for_once(stage, raw):
+    """The messages are gone, and its place among the outboxes stayed: a key that was evicted, or deleted by hand."""
+    await stage.put()
+    await stage.do(commands.run_schedule, "s", token="a")
+    raw.delete(stage.c.outbox("default"))
+    await stage.leader.step()
+    await stage.turn()
+    found = await stage.do(commands.due_schedules, node="n", term=stage.leader.term)
+    assert not found.queues
+
+
 async def test_a_message_that_cannot_be_read_is_refused_and_the_others_go_on(stage, raw):
     await stage.put()
     await stage.do(commands.run_schedule, "s", token="a")
