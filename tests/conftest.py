@@ -114,8 +114,12 @@ def namespace() -> str:
 
 @pytest.fixture(autouse=True)
 def _no_leaked_keys(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each test that used the server: every key it left has a TTL or a reason; then the server is emptied."""
-    keyspace = request.getfixturevalue("_keyspace") if "server_url" in request.fixturenames else None
+    """After each test that used the server: every key it left has a TTL or a reason; then the server is emptied.
+
+    Whoever reaches it by its port alone, as through a proxy, uses it too.
+    """
+    used = not {"embedded", "server_url"}.isdisjoint(request.fixturenames)
+    keyspace = request.getfixturevalue("_keyspace") if used else None
     namespace = request.getfixturevalue("namespace") if "namespace" in request.fixturenames else None
     yield
     if keyspace is not None:
