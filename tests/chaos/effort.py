@@ -15,15 +15,24 @@ import redis
 
 from tests.fleet import Fleet
 
+#: What nodes and workers call the server with.
+CALLED = ("eval", "evalsha", "bzpopmin")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
 class Effort:
-    """What was spent: `processor` as a share of one core, `calls` of scripts a second, `lines` of all logs."""
+    """What was spent.
+
+    Attributes:
+        processor: as a share of one core.
+        calls: of scripts, and waits for a marker, a second. `refused`: those that the server did not run.
+        lines: of all logs.
+    """
 
     processor: float = 0.0
     calls: float = 0.0
+    refused: float = 0.0
     lines: int = 0
 
 
@@ -31,11 +40,13 @@ class Effort:
 def measured(fleet: Fleet, raw: redis.Redis) -> Iterator[Effort]:
     """What the fleet's processes do within the block; known after it. None of them may end meanwhile."""
     effort, pids = Effort(), fleet.pids()
-    spent_s, calls, lines, began = _spent_s(pids), _calls(raw), fleet.text().count("\n"), time.monotonic()
+    (calls, refused), lines = _calls(raw), fleet.text().count("\n")
+    spent_s, began = _spent_s(pids), time.monotonic()
     yield effort
     lasted_s = time.monotonic() - began
     effort.processor = (_spent_s(pids) - spent_s) / lasted_s
-    effort.calls = (_calls(raw) - calls) / lasted_s
+    calls_now, refused_now = _calls(raw)
+    effort.calls, effort.refused = (calls_now - calls) / lasted_s, (refused_now - refused) / lasted_s
     effort.lines = fleet.text().count("\n") - lines
 
 
@@ -44,6 +55,7 @@ def _spent_s(pids: list[int]) -> float:
     return sum(int(each[11]) + int(each[12]) for each in fields) * _TICK_S
 
 
-def _calls(raw: redis.Redis) -> int:
+def _calls(raw: redis.Redis) -> tuple[int, int]:
     stats = raw.info("commandstats")
-    return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
+    found = [stats.get(f"cmdstat_{name}", {}) for name in CALLED]
+    return sum(each.get("calls", 0) for each in found), sum(each.get("rejected_calls", 0) for each in found)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import msgpack
 import pytest
 
@@ -12,6 +10,7 @@ from taskq.commands import NewJob
 from tests.chaos.conftest import FOLDER
 from tests.fleet import Fleet
 from tests.ledger import VARIABLE
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -68,16 +67,19 @@ def test_what_another_version_wrote_stops_nobody(fleet, shop, look):
     made = [NewJob(f"default:{name}", "", "shop.quick", "async", 0, "", "", fields) for name, fields in rows.items()]
     look.run(commands.enqueue(look.q, made))
     served_meanwhile(shop, look)
-    deadline = time.monotonic() + 10
-    states = {}
-    while time.monotonic() < deadline and "available" in (states := _states(look, rows)).values():
-        time.sleep(0.05)
+    states = wait_until(lambda: _settled(look, rows), 10)
     assert states == {"more": "completed", "newer": "scheduled", "torn": "failed", "junk": "failed", "wrong": "failed"}
     told = {name: look.run(commands.fetch(look.q, [f"default:{name}"]))[0][1] for name in rows}
     assert all(told[name][b"reason"].startswith(b"BadRecord: ") for name in ("torn", "junk", "wrong"))
     assert told["more"][b"colour"] == b"blue"
     look.run(commands.cancel(look.q, ["default:newer"]))
     look.run(commands.clear(look.q, states=["failed"]))
+
+
+def _settled(look, rows):
+    """Their states, once none of them waits or runs."""
+    states = _states(look, rows)
+    return None if {"available", "running"} & set(states.values()) else states
 
 
 def _states(look, rows):

@@ -74,6 +74,16 @@ class Row:
         recovered = "" if self.recovered_s is None else f"{self.recovered_s:.1f} s"
         return (self.fault, f"{self.jobs:,}", f"{self.again:,}", str(self.lost), str(self.stale), recovered)
 
+    @classmethod
+    def read(cls, line: str) -> Row:
+        """A line of the table, back again; ValueError for one that no run can have printed."""
+        fault, jobs, again, lost, stale, recovered = (cell.strip() for cell in line.strip("|").split("|"))
+        return cls(fault, *(int(each.replace(",", "")) for each in (jobs, again, lost, stale)), _seconds(recovered))
+
+
+def _seconds(cell: str) -> float | None:
+    return float(cell.removesuffix(" s")) if cell else None
+
 
 def table(rows: Iterable[Row]) -> str:
     """The rows in the order of `FAULTS`, as Markdown."""

@@ -1,8 +1,12 @@
-"""What no arrangement of servers may lose, told once for three shards and for sentinels: LOST-01, LOST-03 (LOST-07)."""
+"""What no arrangement of servers may lose, told once for three shards and for sentinels: LOST-01, LOST-03, and LOST-07
+for a worker that is killed alone.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections.abc import Sequence
 
@@ -44,3 +48,19 @@ def stopped_in_a_claim(shop: Rig, queues: Sequence[str], rounds: int) -> None:
         assert not [queue for queue in queues if shop.leases(queue)]
         assert set(shop.states(jobs).values()) <= {"completed", "available"}
         assert not shop.ledger.more_than_once()
+
+
+def a_worker_killed(shop: Rig, queues: Sequence[str]) -> None:
+    """LOST-07: what a killed worker ran, and nothing else, begins on its node's other one in under two seconds."""
+    shop.fleet.start("-q", ",".join(queues), "-w", "2", "-c", "20")
+    jobs = shop.enqueue_many(shop.shop.nap.using(queue=queues[n % len(queues)]).call(2) for n in range(18))
+    wait_until(lambda: len(shop.ledger.starts()) == len(jobs))
+    victim = shop.ledger.starts()[0].pid
+    hit = {each.job for each in shop.ledger.starts() if each.pid == victim}
+    killed = time.monotonic()
+    os.kill(victim, signal.SIGKILL)
+    shop.until(jobs)
+    again = [each.at - killed for each in shop.ledger.starts() if each.job in hit and each.pid != victim]
+    assert len(again) == len(hit)
+    assert max(again) < 2
+    assert set(shop.ledger.more_than_once()) == hit

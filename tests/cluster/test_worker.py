@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +10,7 @@ import time
 import pytest
 
 from tests.cluster.conftest import QUEUES
+from tests.cluster.losses import a_worker_killed
 from tests.fleet import ROOT
 from tests.waiting import wait_until
 
@@ -72,20 +71,9 @@ def test_jobs_of_many_queues(shop, ledger):
     assert node.wait() == 0
 
 
-def test_a_killed_workers_jobs_run_on_the_other_at_once(shop, ledger):
-    """LOST-07 for a killed worker: under a second and a half, on every shard."""
-    shop.fleet.start("-q", SERVED, "-w", "2", "-c", "20")
-    jobs = shop.enqueue_many(shop.shop.nap.using(queue=queue).call(2) for _ in range(2) for queue in QUEUES)
-    wait_until(lambda: len(ledger.starts()) == len(jobs))
-    victim = ledger.starts()[0].pid
-    hit = {each.job for each in ledger.starts() if each.pid == victim}
-    killed = time.monotonic()
-    os.kill(victim, signal.SIGKILL)
-    shop.until(jobs)
-    again = [each.at - killed for each in ledger.starts() if each.job in hit and each.pid != victim]
-    assert len(again) == len(hit)
-    assert max(again) < 2
-    assert set(ledger.more_than_once()) == hit
+def test_a_killed_workers_jobs_run_on_the_other_at_once(shop):
+    """On every shard."""
+    a_worker_killed(shop, QUEUES)
 
 
 def test_a_killed_nodes_jobs_run_on_another(shop, ledger):
