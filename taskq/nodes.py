@@ -184,8 +184,8 @@ def _scaled(workers: int | None, slots: int | None) -> dict[str, int]:
 
 
 def _none(id: str, living: commands.Nodes) -> NodeNotFound:
-    near = did_you_mean(id, [each.get("id", "") for each in living.nodes])
-    return NodeNotFound(f"there is no live node {shown(id)}{near}")
+    hint = did_you_mean(id, [each.get("id", "") for each in living.nodes]) or ": see `taskq node list --all`"
+    return NodeNotFound(f"there is no live node {shown(id)}{hint}")
 
 
 @lru_cache(maxsize=1)

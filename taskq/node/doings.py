@@ -58,7 +58,7 @@ def doings(
         state: `active` or `draining`.
         workers: how many there should be.
         concurrency: executor kind → how many jobs each of them runs at a time.
-        scaling: as `Slots.shown`.
+        scaling: as `Allotment.shown`.
     """
     runs = running(children)
     slots = sum(child.ready for child in children) * sum(concurrency.values())

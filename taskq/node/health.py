@@ -87,7 +87,8 @@ async def answering(health: Health, port: int) -> AsyncIterator[None]:
     try:
         server = await asyncio.start_server(Doctor(health).answer, None, port, limit=_REQUEST_BYTES)
     except OSError as error:
-        raise PortRefused(f"port {port} can't be listened on: {error.strerror or error}") from error
+        why = error.strerror or error
+        raise PortRefused(f"port {port} can't be listened on: {why}; give --health-port another") from error
     try:
         yield
     finally:

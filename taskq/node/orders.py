@@ -12,7 +12,7 @@ from typing import Any
 
 from taskq.commands import Order
 from taskq.log import get_logger
-from taskq.node.slots import Slots
+from taskq.node.allotment import Allotment
 from taskq.node.supervisor import Supervisor
 
 log = get_logger(__name__)
@@ -23,18 +23,18 @@ class Orders:
 
     Args:
         supervisor: who sees to it.
-        slots: those of the queues that are scaled.
+        allotment: the slots of the queues that are scaled.
         show: called when people may wait to see the change.
     """
 
-    def __init__(self, supervisor: Supervisor, slots: Slots, show: Callable[[], None]) -> None:
+    def __init__(self, supervisor: Supervisor, allotment: Allotment, show: Callable[[], None]) -> None:
         self._supervisor = supervisor
-        self._slots = slots
+        self._allotment = allotment
         self._show = show
 
     def obey(self, order: Order) -> None:
         """Do it."""
-        changed = False
+        said, changed = _said(order.more), False
         match order.verb:
             case "drain":
                 changed = self._supervisor.rest()
@@ -45,18 +45,18 @@ class Orders:
                 if changed:
                     self._supervisor.drain()
             case "scale":
-                changed = self._scale(order) | self._slots.allot(order.more)
+                changed = self._scale(order, said) | self._allotment.allot(said.get("queues"))
             case _:
                 log.warning("an order that this version doesn't know", verb=order.verb, by=order.by)
         if changed:
-            log.info("this node was told", verb=order.verb, by=order.by, **_said(order.more))
+            log.info("this node was told", verb=order.verb, by=order.by, **said)
         self._show()
 
-    def _scale(self, order: Order) -> bool:
+    def _scale(self, order: Order, said: dict[str, Any]) -> bool:
         """`workers`: how many processes; `slots`: how many coroutines each runs at a time. The rest is for others."""
-        said = {name: n for name, n in _said(order.more).items() if name in {"workers", "slots"}}
+        ours = {name: said[name] for name in ("workers", "slots") if name in said}
         try:
-            return self._supervisor.scale(**said) if said else False
+            return self._supervisor.scale(**ours) if ours else False
         except (TypeError, ValueError) as error:
             log.warning("an order that can't be done", verb=order.verb, by=order.by, error=str(error))
             return False

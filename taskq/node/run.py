@@ -20,6 +20,7 @@ from taskq import keys, scripts
 from taskq.connection import connect_async
 from taskq.errors import Unavailable, did_you_mean
 from taskq.log import get_logger
+from taskq.node.allotment import Allotment
 from taskq.node.ask import ask
 from taskq.node.beat import Beat
 from taskq.node.burial import Undertaker
@@ -43,7 +44,6 @@ from taskq.node.relay import Relay
 from taskq.node.scaler import Scaler
 from taskq.node.scheduler import Scheduler
 from taskq.node.schedules import Schedules
-from taskq.node.slots import Slots
 from taskq.node.supervisor import Supervisor
 from taskq.node.timetable import Timetable
 from taskq.node.warden import Warden
@@ -87,10 +87,9 @@ async def serve(app: str, options: NodeOptions, *, command: Sequence[str] = COMM
         async with answering(health, options.health_port):
             await _serve(app, node, options, supervisor, health=health)
     except PortRefused as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        supervisor.give_up(str(error))
     if supervisor.failure:
-        sys.stderr.write(supervisor.failure.rstrip() + "\n")
+        sys.stderr.write(f"taskq: {supervisor.failure.rstrip()}\n")
     return 1 if supervisor.failure or supervisor.killed else 0
 
 
@@ -175,7 +174,7 @@ async def _with_redis(
     def resting() -> bool:
         return supervisor.resting or supervisor.ending.is_set()
 
-    shared = Slots(
+    allotment = Allotment(
         options.ranges,
         lambda: supervisor.options.total,
         others=lambda: any(queue not in options.ranges for queue in supervisor.queues),
@@ -186,7 +185,7 @@ async def _with_redis(
         now = supervisor.options
         slots = {"async": now.concurrency, "thread": now.threads}
         state = "draining" if resting() else "active"
-        given = shared.shown()
+        given = allotment.shown()
         return doings(children(), state=state, workers=now.workers, concurrency=slots, scaling=given)
 
     cluster = keys.cluster(settings.namespace)
@@ -194,7 +193,7 @@ async def _with_redis(
     registry = Registry(
         queues, settings, node, options, hello=lambda: supervisor.latest, doings=told, lost=timetable.soon
     )
-    orders = Orders(supervisor, shared, registry.soon)
+    orders = Orders(supervisor, allotment, registry.soon)
     leader = Leader(queues, cluster, node, obey=orders.obey, would_lead=lambda: not resting())
     census = Census(queues, cluster, node, term=lambda: leader.term)
     relay = Relay(queues, settings.namespace, leader, tell=lambda run: tell(supervisor.children, run))
@@ -209,7 +208,7 @@ async def _with_redis(
         "janitor": Janitor(queues).step,
         "census": census.step,
         "scaler": Scaler(queues, cluster, settings.namespace, node, term=lambda: leader.term).step,
-        **({"slots": shared.step} if options.ranges else {}),
+        **({"allotment": allotment.step} if options.ranges else {}),
     }
     # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [

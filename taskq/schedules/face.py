@@ -270,7 +270,7 @@ def _all(found: StoredSchedules) -> Listed:
 
 
 def _unknown(name: str, known: Listed) -> ScheduleNotFound:
-    hint = did_you_mean(name, [each.name for each in known])
+    hint = did_you_mean(name, [each.name for each in known]) or ": see `taskq schedule list`"
     return ScheduleNotFound(f"there is no schedule {shown(name)}{hint}")
 
 

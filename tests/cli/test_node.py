@@ -51,6 +51,12 @@ def test_a_node_that_is_not_there_is_one_line(taskq, say, namespace, verb):
     )
 
 
+def test_where_no_name_is_near_the_line_says_where_to_look(taskq):
+    result = taskq("node", "show", "nobody")
+    assert result.exit_code == 1
+    assert result.stderr == "taskq: there is no live node 'nobody': see `taskq node list --all`\n"
+
+
 @pytest.mark.parametrize("verb", ["drain", "resume", "stop"])
 def test_which_nodes_must_be_said(taskq, verb):
     assert taskq("node", verb).exit_code == 2

@@ -82,3 +82,5 @@ def test_a_schedule_that_is_none_is_refused_with_the_nearest(taskq, schedules, v
     result = taskq("schedule", verb, "reprot", *more)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "taskq: there is no schedule 'reprot' (did you mean 'report'?)\n"
+    far = taskq("schedule", verb, "nothing-like-it", *more)
+    assert far.stderr == "taskq: there is no schedule 'nothing-like-it': see `taskq schedule list`\n"

@@ -70,7 +70,9 @@ def test_a_port_that_is_taken_is_one_line(start, place):
         _, told = process.communicate(timeout=30)
     assert process.returncode == 1
     (line,) = told.splitlines()
+    assert line.startswith("taskq: port ")
     assert "can't be listened on" in line
+    assert line.endswith("; give --health-port another")
 
 
 def test_labels_capacity_and_metadata_stand_in_the_record(start, place, app):

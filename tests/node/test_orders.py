@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from taskq.commands import Order
+from taskq.node.allotment import Allotment
 from taskq.node.burial import Undertaker
 from taskq.node.channel import Slots
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
-from taskq.node.slots import Slots as Shares
 from taskq.node.supervisor import Supervisor
 from tests.waiting import await_until
 
@@ -24,8 +24,8 @@ class Told:
     def __init__(self, supervisor):
         self.supervisor = supervisor
         self.shown = 0
-        self.slots = Shares({"email": (2, 20)}, lambda: 100, others=lambda: True, children=list)
-        self.orders = Orders(supervisor, self.slots, self.show)
+        self.allotment = Allotment({"email": (2, 20)}, lambda: 100, others=lambda: True, children=list)
+        self.orders = Orders(supervisor, self.allotment, self.show)
 
     def show(self):
         self.shown += 1
@@ -126,16 +126,18 @@ async def test_slots_are_told_to_every_worker_and_to_those_that_follow(told):
     assert (told.supervisor.options.concurrency, told.supervisor.options.workers) == (7, 2)
 
 
-@pytest.mark.parametrize("more", ['{"workers": 0}', '{"workers": "many"}', '{"slots": -1}', "{", "[1]", "", '{"x": 1}'])
+@pytest.mark.parametrize(
+    "more", ['{"workers": 0}', '{"workers": "many"}', '{"slots": -1}', "{", "[1]", "null", "", '{"x": 1}']
+)
 async def test_what_cannot_be_changes_nothing(told, more):
-    before = told.supervisor.options
+    before, slots = told.supervisor.options, told.allotment.shown()
     told("scale", more)
-    assert told.supervisor.options == before
+    assert (told.supervisor.options, told.allotment.shown()) == (before, slots)
     assert len(told.supervisor.children) == 2
 
 
 async def test_a_leaders_word_on_queues_is_taken_in_and_changes_no_worker(told):
     before = told.supervisor.options
     told.orders.obey(Order("scale", "*", "leader", '{"queues": {"email": 7}}', 1))
-    assert told.slots.shown()["queues"]["email"]["slots"] == 7
+    assert told.allotment.shown()["queues"]["email"]["slots"] == 7
     assert told.supervisor.options == before

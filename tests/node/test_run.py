@@ -118,7 +118,7 @@ def test_it_shows_itself_and_takes_its_leave(start, run, namespace):
 def test_an_app_that_cannot_be_loaded_is_one_line_and_exit_1(start):
     node = start("broken")
     assert node.wait() == 1
-    assert node.text().strip().splitlines()[-1] == "no module named 'shop'"
+    assert node.text().strip().splitlines()[-1] == "taskq: no module named 'shop'"
     assert "Traceback" not in node.text()
 
 
@@ -205,5 +205,5 @@ def test_started_while_nobody_is_there_it_ends_with_one_line(start):
     """A supervisor (systemd, compose, Kubernetes) starts it again."""
     node = start("good", url="redis://127.0.0.1:1/0")
     assert node.wait() == 1
-    assert node.text().strip().splitlines()[-1].startswith("no answer from the server at 127.0.0.1:1")
+    assert node.text().strip().splitlines()[-1].startswith("taskq: no answer from the server at 127.0.0.1:1")
     assert "Traceback" not in node.text()

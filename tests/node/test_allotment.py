@@ -1,11 +1,9 @@
 """A node's slots for its scaled queues, and what each worker is told of them."""
 
-import json
-
 import pytest
 
+from taskq.node.allotment import Allotment
 from taskq.node.channel import Limits
-from taskq.node.slots import Slots
 from taskq.node.table import Entry
 
 
@@ -22,29 +20,25 @@ class Dummy:
         return self.entries
 
 
-def slots(children=(), ranges=None, *, others=True):
+def allotment(children=(), ranges=None, *, others=True):
     made = ranges or {"email": (2, 20)}
-    return Slots(made, lambda: 100, others=lambda: others, children=lambda: list(children))
-
-
-def told(**numbers):
-    return json.dumps({"queues": numbers})
+    return Allotment(made, lambda: 100, others=lambda: others, children=lambda: list(children))
 
 
 async def test_it_begins_with_the_least_and_each_worker_is_told_once():
     workers = [Dummy("n.1"), Dummy("n.2")]
-    made = slots(workers)
+    made = allotment(workers)
     await made.step()
     await made.step()
     assert [each.heard for each in workers] == [[Limits({"email": 1})]] * 2
-    assert made.allot(told(email=5))
+    assert made.allot({"email": 5})
     await made.step()
     assert [each.heard[1:] for each in workers] == [[Limits({"email": 3})], [Limits({"email": 2})]]
 
 
 async def test_a_new_worker_has_its_share_at_once():
     workers = [Dummy("n.9")]
-    made = slots(workers)
+    made = allotment(workers)
     await made.step()
     workers.append(Dummy("n.10"))
     await made.step()
@@ -52,25 +46,25 @@ async def test_a_new_worker_has_its_share_at_once():
 
 
 def test_the_odd_slots_go_to_different_workers():
-    made = slots(ranges={"a": (1, 9), "b": (1, 9)})
+    made = allotment(ranges={"a": (1, 9), "b": (1, 9)})
     assert made.divided(["n.1", "n.2"]) == {"n.1": {"a": 1, "b": 0}, "n.2": {"a": 0, "b": 1}}
     assert made.divided([]) == {}
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"queues": 3}', '{"queues": {"email": "9"}}', told(other=9)])
-def test_an_order_that_is_not_right_changes_nothing(text):
-    assert not slots().allot(text)
+@pytest.mark.parametrize("said", [None, 3, [], "email", {"email": "9"}, {"email": True}, {"other": 9}])
+def test_an_order_that_is_not_right_changes_nothing(said):
+    assert not allotment().allot(said)
 
 
 def test_what_was_asked_for_bounds_what_is_told():
-    made = slots()
-    made.allot(told(email=1000))
+    made = allotment()
+    made.allot({"email": 1000})
     assert made.shown()["queues"]["email"]["slots"] == 20
-    made.allot(told(email=0))
+    made.allot({"email": 0})
     assert made.shown()["queues"]["email"]["slots"] == 2
 
 
 def test_it_shows_what_is_busy_and_what_may_be_scaled():
-    made = slots([Dummy("n.1", "email:1", "web:2"), Dummy("n.2", "email:3")])
+    made = allotment([Dummy("n.1", "email:1", "web:2"), Dummy("n.2", "email:3")])
     assert made.shown() == {"total": 99, "queues": {"email": {"least": 2, "most": 20, "slots": 2, "busy": 2}}}
-    assert Slots({}, lambda: 9, others=lambda: True, children=list).shown() == {}
+    assert Allotment({}, lambda: 9, others=lambda: True, children=list).shown() == {}

@@ -5,7 +5,6 @@ A node begins with the least that was asked for. What it was told last holds unt
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -29,8 +28,8 @@ class Served(Protocol):
         """What stands in its table."""
 
 
-class Slots:
-    """The slots of one node.
+class Allotment:
+    """The slots of one node, for queues that are scaled.
 
     Args:
         ranges: queue → from how many slots to how many.
@@ -54,13 +53,13 @@ class Slots:
         self._slots = {queue: least for queue, (least, _) in self._ranges.items()}
         self._told: dict[str, dict[str, int]] = {}
 
-    def allot(self, text: str) -> bool:
-        """Take in what the leader says, as JSON text: queue → slots. What isn't ours or isn't right is left out.
-        Whether that changed anything.
+    def allot(self, said: Any) -> bool:
+        """Take in what the leader says: queue → slots. What isn't ours or isn't right is left out. Whether that changed
+        anything.
         """
         before = dict(self._slots)
-        for queue, slots in _numbers(text).items():
-            if queue in self._ranges:
+        for queue, slots in said.items() if isinstance(said, dict) else ():
+            if queue in self._ranges and type(slots) is int:
                 least, most = self._ranges[queue]
                 self._slots[queue] = min(most, max(least, slots))
         return self._slots != before
@@ -102,12 +101,3 @@ class Slots:
             for queue, (least, most) in self._ranges.items()
         }
         return {"total": self._total() - (1 if self._others() else 0), "queues": queues}
-
-
-def _numbers(text: str) -> dict[str, int]:
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    read = read.get("queues") if isinstance(read, dict) else None
-    return {name: n for name, n in read.items() if type(n) is int} if isinstance(read, dict) else {}
