@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from taskq import builtin
+from taskq.asked import checked_text
 from taskq.calls import Shape
 from taskq.client import AsyncClient, Client
 from taskq.codec import Types
@@ -257,8 +258,8 @@ class TaskQ(Declares):
     # --- jobs and queues
 
     def job(self, id: str) -> Job[Any]:
-        """A job by its full id. No I/O: whether there is one shows when it is read."""
-        return Job(self, id)
+        """A job by its full id. No I/O: whether there is one shows when it is read. TypeError if it is no text."""
+        return Job(self, checked_text(id, name="id", of="job"))
 
     def queue(self, name: str) -> Queue:
         """A queue by its name. No I/O. ValueError if it can be no queue's name."""

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskq import commands, keys
+from taskq.asked import check_page, checked_text
 from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
-from taskq.errors import BadRecord, UnknownTask, did_you_mean
+from taskq.errors import BadRecord, UnknownTask, did_you_mean, shown
 from taskq.keys import QueueKeys
 from taskq.presence import known_tasks, node_shown, task_shown
 from taskq.record import JobRecord, damaged
 from taskq.settings import checked_name
 from taskq.state import State, StateName, valid
 from taskq.units import rfc3339
-
-LIMIT_MAX = 1000
 
 _ORDER = (
     State.RUNNING,
@@ -74,6 +73,7 @@ class Inspector:
         Raises:
             QueueNotFound: nothing was ever enqueued in this queue.
             ValueError: a state or queue that can't be, or a number out of range.
+            TypeError: a limit or offset that is no whole number.
         """
         states = _checked(state, limit, offset)
         chosen = self._queue_keys([queue] if queue is not None else self._names())
@@ -146,10 +146,10 @@ class Inspector:
             offset: how many to skip.
 
         Raises:
-            ValueError: a number out of range.
+            TypeError, ValueError: no whole number, or one out of range.
             Unavailable: Redis gave no answer in time.
         """
-        _checked(None, limit, offset, of="tasks")
+        check_page(limit, offset, of="tasks")
         nodes = self.nodes()
         names = known_tasks(nodes)
         asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
@@ -157,7 +157,7 @@ class Inspector:
 
     async def atasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `tasks`, awaited."""
-        _checked(None, limit, offset, of="tasks")
+        check_page(limit, offset, of="tasks")
         nodes = await self.anodes()
         names = known_tasks(nodes)
         asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
@@ -168,13 +168,14 @@ class Inspector:
 
         Raises:
             UnknownTask: none did; the nearest name is told.
+            TypeError: the name is no text.
         """
-        info = run(self._server, commands.task_info(keys.cluster(self._namespace), name))
+        info = run(self._server, self._told_of(name))
         return _task(name, info, self.nodes())
 
     async def atask(self, name: str) -> dict[str, Any]:
         """As `task`, awaited."""
-        info = await run_async(self._aserver, commands.task_info(keys.cluster(self._namespace), name))
+        info = await run_async(self._aserver, self._told_of(name))
         return _task(name, info, await self.anodes())
 
     def locks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
@@ -189,7 +190,7 @@ class Inspector:
             offset: how many to skip.
 
         Raises:
-            ValueError: a number out of range.
+            TypeError, ValueError: no whole number, or one out of range.
         """
         found = run(self._server, self._locks(name, limit, offset))
         return _page_of_locks(found, limit, offset)
@@ -212,8 +213,13 @@ class Inspector:
         """As `leader`, awaited."""
         return _leader(await run_async(self._aserver, commands.leader(keys.cluster(self._namespace))))
 
+    def _told_of(self, name: str) -> Command[dict[str, str] | None]:
+        return commands.task_info(keys.cluster(self._namespace), checked_text(name, name="name", of="task"))
+
     def _locks(self, name: str | None, limit: int, offset: int) -> Command[HeldLocks]:
-        _checked(None, limit, offset, of="locks")
+        check_page(limit, offset, of="locks")
+        if name is not None:
+            checked_text(name, name="name", of="lock")
         return commands.locks(keys.cluster(self._namespace), name=name or "", limit=limit, offset=offset)
 
     def _names(self) -> list[str]:
@@ -229,15 +235,13 @@ class Inspector:
 # --- between the round trips: pure --------------------------------------------
 
 
-def _checked(state: str | None, limit: int, offset: int, *, of: str = "jobs") -> Sequence[State]:
-    if not 1 <= limit <= LIMIT_MAX:
-        raise ValueError(f"limit={limit} is out of range: a page holds 1 to {LIMIT_MAX} {of}")
-    if offset < 0:
-        raise ValueError(f"offset={offset} is negative: it is how many {of} to skip")
+def _checked(state: str | None, limit: int, offset: int) -> Sequence[State]:
+    check_page(limit, offset, of="jobs")
     if state is None:
         return _ORDER
     if not valid(state):
-        raise ValueError(f"there is no state {state!r}{did_you_mean(state, map(str, State))}: {', '.join(State)}")
+        hint = did_you_mean(shown(state), map(str, State))
+        raise ValueError(f"there is no state {shown(state)}{hint}: {', '.join(State)}")
     return (State(state),)
 
 

@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from taskq import commands, keys
+from taskq.asked import check_page, checked_text
 from taskq.client import AsyncClient, Client
 from taskq.commands import Command
 from taskq.connection import run, run_async, run_many, run_many_async
 from taskq.errors import NodeNotFound, did_you_mean, shown
 from taskq.presence import node_shown
 
-LIMIT_MAX = 1000
 EVERY = "*"
 _NOBODY = " "  # no node has such an id; an empty one would ask for all of them
 
@@ -58,7 +58,7 @@ class Nodes:
             offset: how many to skip.
 
         Raises:
-            ValueError: a number out of range.
+            TypeError, ValueError: no whole number, or one out of range.
             Unavailable: Redis gave no answer in time.
         """
         server = self._app.client.server
@@ -76,10 +76,11 @@ class Nodes:
 
         Raises:
             NodeNotFound: there is none with this id.
+            TypeError: the id is no text.
             Unavailable: Redis gave no answer in time.
         """
         server = self._app.client.server
-        found, leader = run_many(server, self._look(node=id or _NOBODY))
+        found, leader = run_many(server, self._look(node=_one(id)))
         if not found.nodes:
             raise _none(id, run(server, self._look()[0]))
         return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
@@ -87,7 +88,7 @@ class Nodes:
     async def aget(self, id: str) -> dict[str, Any]:
         """As `get`, awaited."""
         server = self._app.aclient.server
-        found, leader = await run_many_async(server, self._look(node=id or _NOBODY))
+        found, leader = await run_many_async(server, self._look(node=_one(id)))
         if not found.nodes:
             raise _none(id, await run_async(server, self._look()[0]))
         return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
@@ -100,6 +101,7 @@ class Nodes:
 
         Raises:
             NodeNotFound: no node with this id lives.
+            TypeError: the id is no text.
             Unavailable: Redis gave no answer in time.
         """
         self._order("drain", id)
@@ -159,12 +161,13 @@ class Nodes:
         return commands.order(c, verb, id, by=_who(), more=json.dumps(more) if more else "")
 
     def _look(self, *, node: str = "", all: bool = False, limit: int = 1000, offset: int = 0) -> Sequence[Command[Any]]:
-        if not 1 <= limit <= LIMIT_MAX:
-            raise ValueError(f"limit={limit} is out of range: a page holds 1 to {LIMIT_MAX} nodes")
-        if offset < 0:
-            raise ValueError(f"offset={offset} is negative: it is how many nodes to skip")
+        check_page(limit, offset, of="nodes")
         c = keys.cluster(self._app.client.server.settings.namespace)
         return [commands.nodes(c, node=node, every=all, limit=limit, offset=offset), commands.leader(c)]
+
+
+def _one(id: str) -> str:
+    return checked_text(id, name="id", of="node") or _NOBODY
 
 
 def _page(found: commands.Nodes, limit: int, offset: int, *, leader: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
 from taskq import codec
+from taskq.asked import checked_text
 from taskq.calls import Plan, Shape
 from taskq.commands import NewJob
 from taskq.errors import UnknownTask, did_you_mean
@@ -200,7 +201,7 @@ class Task(Generic[P, C_co]):
     def job(self: Task[P, R], id: str) -> Job[R]: ...
     def job(self, id: str) -> Job[Any]:
         """A job of this task by its full id, with its result's type. No I/O."""
-        return Job(self._home, id, self.name)
+        return Job(self._home, checked_text(id, name="id", of="job"), self.name)
 
     def _payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         if self._shape is not None:

@@ -7,40 +7,51 @@ Whatever is wrong is a ValueError here, at declaration, and never a schedule tha
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 from taskq.calendar.rule import Missed, Overlap, Rule
 from taskq.calendar.times import next_after
-from taskq.errors import shown
+from taskq.errors import did_you_mean, shown
 from taskq.units import Duration, duration_ms, instant_ms
 
 _EVERY = "@every"
 
 
-def cron(
-    expression: str,
-    *,
-    tz: str = "UTC",
-    start: datetime | str | None = None,
-    end: datetime | str | None = None,
-    max_runs: int | None = None,
-    jitter: Duration = 0,
-    missed: Missed = "latest",
-    overlap: Overlap = "allow",
-) -> Rule:
+class When(TypedDict, total=False):
+    """What may be said of a rule besides its times, as type checkers see it.
+
+    Attributes:
+        start: nothing fires before it; an aware datetime or RFC 3339 text.
+        end: nothing fires after it; as `start`.
+        max_runs: after so many firings it is over. Default: never.
+        jitter: each firing waits up to so long, but never past the next time; the same wait on every machine.
+            Default: not at all.
+        missed: after an outage "skip" what is late, fire the "latest" missed time (the default), or "all", bounded.
+        overlap: while the last run's job hasn't ended "allow" another (the default), "skip" it, or "queue-one".
+    """
+
+    start: datetime | str | None
+    end: datetime | str | None
+    max_runs: int | None
+    jitter: Duration
+    missed: Missed
+    overlap: Overlap
+
+
+WHEN = tuple(When.__annotations__)
+
+
+def cron(expression: str, *, tz: str = "UTC", **when: Unpack[When]) -> Rule:
     """A rule of wall-clock times.
 
     Args:
         expression: 5 fields (minute, hour, day of the month, month, day of the week), 6 with the second first,
             a descriptor (`@yearly @annually @monthly @weekly @daily @midnight @hourly`), or `@every 90s`.
         tz: the IANA name of the time zone whose clocks are meant. What happens when they change says `times`.
-        start: nothing fires before it; an aware datetime or RFC 3339 text.
-        end: nothing fires after it.
-        max_runs: after so many firings it is over. Default: never.
-        jitter: each firing waits up to so long, but never past the next time; the same wait on every machine.
-        missed: after an outage "skip" what is late, fire the "latest" missed time (the default), or "all", bounded.
-        overlap: while the last run's job hasn't ended "allow" another (the default), "skip" it, or "queue-one".
+        when: see `When`.
 
     Raises:
+        TypeError: an argument nobody knows.
         ValueError: anything wrong with them, dates that never come (30 February), no time between start and end.
     """
     written: object = expression
@@ -50,31 +61,10 @@ def cron(
     every_ms = 0
     if words[0].lower() == _EVERY:
         every_ms = _interval_ms(" ".join(words[1:]))
-    return _checked(
-        Rule(
-            cron="" if every_ms else _one_spelling(words),
-            every_ms=every_ms,
-            tz=tz,
-            start_ms=_instant(start, "start"),
-            end_ms=_instant(end, "end"),
-            max_runs=max_runs,
-            jitter_ms=duration_ms(jitter, name="jitter"),
-            missed=missed,
-            overlap=overlap,
-        )
-    )
+    return _rule("" if every_ms else _one_spelling(words), every_ms, tz, when)
 
 
-def every(
-    interval: Duration,
-    *,
-    start: datetime | str | None = None,
-    end: datetime | str | None = None,
-    max_runs: int | None = None,
-    jitter: Duration = 0,
-    missed: Missed = "latest",
-    overlap: Overlap = "allow",
-) -> Rule:
+def every(interval: Duration, **when: Unpack[When]) -> Rule:
     """A rule of elapsed time: at `start` and each `interval` after it, whatever clocks do.
 
     Without a start it counts from 1970-01-01T00:00Z: `every("15m")` fires at the quarters of an hour on
@@ -82,27 +72,33 @@ def every(
 
     Args:
         interval: at least 1 s.
-        start: the first time; an aware datetime or RFC 3339 text.
-        end: nothing fires after it.
-        max_runs: as in `cron`.
-        jitter: as in `cron`; shorter than the interval.
-        missed: as in `cron`.
-        overlap: as in `cron`.
+        when: see `When`; `start` is the first time, `jitter` shorter than the interval.
 
     Raises:
+        TypeError: an argument nobody knows.
         ValueError: anything wrong with them.
     """
-    return _checked(
-        Rule(
-            every_ms=_interval_ms(interval),
-            start_ms=_instant(start, "start"),
-            end_ms=_instant(end, "end"),
-            max_runs=max_runs,
-            jitter_ms=duration_ms(jitter, name="jitter"),
-            missed=missed,
-            overlap=overlap,
-        )
+    return _rule("", _interval_ms(interval), "UTC", when)
+
+
+def _rule(cron: str, every_ms: int, tz: str, when: When) -> Rule:
+    for name in when:
+        if name not in WHEN:
+            raise TypeError(f"a schedule has no {shown(name)}{did_you_mean(name, WHEN)}: it has {', '.join(WHEN)}")
+    rule = Rule(
+        cron,
+        every_ms,
+        tz,
+        start_ms=_instant(when.get("start"), "start"),
+        end_ms=_instant(when.get("end"), "end"),
+        max_runs=when.get("max_runs"),
+        jitter_ms=duration_ms(when.get("jitter", 0), name="jitter"),
+        missed=when.get("missed", "latest"),
+        overlap=when.get("overlap", "allow"),
     )
+    if next_after(rule, -1) is None:
+        raise ValueError(f"{rule.expression} never fires: none of its times lies between start and end")
+    return rule
 
 
 def _one_spelling(words: list[str]) -> str:
@@ -120,9 +116,3 @@ def _interval_ms(interval: Duration) -> int:
 
 def _instant(value: datetime | str | None, name: str) -> int | None:
     return None if value is None else instant_ms(value, name=name)
-
-
-def _checked(rule: Rule) -> Rule:
-    if next_after(rule, -1) is None:
-        raise ValueError(f"{rule.expression} never fires: none of its times lies between start and end")
-    return rule

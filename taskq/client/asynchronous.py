@@ -197,8 +197,7 @@ class AsyncClient:
 
     async def release_lock(self, name: str, *, fence: int) -> bool:
         """Takes a lock from whoever holds it under this fence; whether that one did. Its holder is told LockLost."""
-        command = commands.lock_release(keys.cluster(self._namespace), name=name, fence=fence)
-        return await run_async(self.server, command) == "released"
+        return await run_async(self.server, operations.release_lock(self._namespace, name, fence))
 
     async def task_info(self, task: str) -> dict[str, str] | None:
         """What the nodes say of a task. See `commands.task_info`."""

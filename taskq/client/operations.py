@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from taskq import commands, keys
+from taskq.asked import checked_text
 from taskq.commands import Command
 from taskq.errors import InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
@@ -47,9 +48,10 @@ def keys_of(namespace: str, id: str) -> QueueKeys:
 
     Raises:
         JobNotFound: this can be no job's id.
+        TypeError: it is no text.
     """
     try:
-        return keys.queue(namespace, checked_name(keys.queue_of(id), name="queue"))
+        return keys.queue(namespace, checked_name(keys.queue_of(checked_text(id, name="id", of="job")), name="queue"))
     except ValueError:
         raise JobNotFound(f"there is no job {id!r}: a full id is <queue>:<id>") from None
 
@@ -180,3 +182,13 @@ def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operatio
         return commands.retry(q, some, partial=partial, token=_token())
 
     return _spread(namespace, ids, build, missing=MISSING, partial=partial)
+
+
+# --- the rest -----------------------------------------------------------------
+
+
+def release_lock(namespace: str, name: str, fence: int) -> Command[bool]:
+    """Whether whoever held it under this fence lost it by this call. TypeError for a name that is no text."""
+    name = checked_text(name, name="name", of="lock")
+    command = commands.lock_release(keys.cluster(namespace), name=name, fence=fence)
+    return command.then(lambda word: word == "released")

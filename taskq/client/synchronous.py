@@ -194,8 +194,7 @@ class Client:
 
     def release_lock(self, name: str, *, fence: int) -> bool:
         """Takes a lock from whoever holds it under this fence; whether that one did. Its holder is told LockLost."""
-        command = commands.lock_release(keys.cluster(self._namespace), name=name, fence=fence)
-        return run(self.server, command) == "released"
+        return run(self.server, operations.release_lock(self._namespace, name, fence))
 
     def task_info(self, task: str) -> dict[str, str] | None:
         """What the nodes say of a task. See `commands.task_info`."""

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from taskq import calendar
-from taskq.calendar import Missed, Overlap, Rule
+from taskq.calendar import WHEN, Rule, When
 from taskq.commands import Declared
 from taskq.errors import BadArguments, shown
 from taskq.options import Options, Vocabulary
@@ -34,6 +33,10 @@ class ScheduleDecorator(Protocol):
     def __call__(self, task: Task[P, C], /) -> Task[P, C]: ...
     @overload
     def __call__(self, task: Callable[P, C], /) -> Task[P, C]: ...
+
+
+class ScheduleVocabulary(Vocabulary, When, total=False):
+    """What `cron` and `every` take: what is said of the rule, and the options of its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,7 @@ class Declares:
         *,
         tz: str = "UTC",
         name: str | None = None,
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
-        max_runs: int | None = None,
-        jitter: Duration = 0,
-        missed: Missed = "latest",
-        overlap: Overlap = "allow",
-        **options: Unpack[Vocabulary],
+        **options: Unpack[ScheduleVocabulary],
     ) -> ScheduleDecorator:
         """Run a task at times of the clock: `@app.cron("0 9 * * 1-5", tz="Europe/Berlin")`.
 
@@ -89,46 +86,29 @@ class Declares:
             missed: after an outage "skip" what is late, fire the "latest" missed time (the default), or "all", up to
                 100 of them.
             overlap: while the last run's job hasn't ended "allow" another (the default), "skip" it, or "queue-one".
-            options: of its jobs, as `Options`; but for `id` and `at`.
+            options: the rest: those of its jobs, as `Options`; but for `id` and `at`.
 
         Raises:
             ValueError: a rule or name that can't be, or a function that needs arguments.
             TypeError: an option nobody knows, or what is decorated is no function.
         """
-        rule = calendar.cron(
-            expression,
-            tz=tz,
-            start=start,
-            end=end,
-            max_runs=max_runs,
-            jitter=jitter,
-            missed=missed,
-            overlap=overlap,
-        )
-        return self._schedule(rule, name, options)
+        when, rest = _parted(options)
+        return self._schedule(calendar.cron(expression, tz=tz, **when), name, rest)
 
     def every(
         self,
         interval: Duration,
         *,
         name: str | None = None,
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
-        max_runs: int | None = None,
-        jitter: Duration = 0,
-        missed: Missed = "latest",
-        overlap: Overlap = "allow",
-        **options: Unpack[Vocabulary],
+        **options: Unpack[ScheduleVocabulary],
     ) -> ScheduleDecorator:
         """Run a task again and again: `@app.every("30s")`. As `cron`, with an interval of at least 1 s.
 
         Raises:
             ValueError, TypeError: as `cron`.
         """
-        rule = calendar.every(
-            interval, start=start, end=end, max_runs=max_runs, jitter=jitter, missed=missed, overlap=overlap
-        )
-        return self._schedule(rule, name, options)
+        when, rest = _parted(options)
+        return self._schedule(calendar.every(interval, **when), name, rest)
 
     def on_schedule(self, fn: F) -> F:
         """Have `fn(run)` called with each `Run`, in a worker of the node that leads, or where `app.schedules.run` was.
@@ -175,6 +155,12 @@ class Declares:
     def declared(self) -> list[Declared]:
         """What a node is told of the schedules."""
         return [declared(each.name, each.rule, each.task.call()) for each in self.scheduled.values()]
+
+
+def _parted(options: ScheduleVocabulary) -> tuple[When, Vocabulary]:
+    when = {name: value for name, value in options.items() if name in WHEN}
+    rest = {name: value for name, value in options.items() if name not in WHEN}
+    return cast("When", when), cast("Vocabulary", rest)
 
 
 def declared(name: str, rule: Rule, call: Call[Any]) -> Declared:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
-from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Protocol, TypeAlias, TypeVar, Unpack
 
 from taskq import calendar, commands, keys
-from taskq.calendar import Missed, Overlap, Rule
+from taskq.asked import check_page, checked_text
+from taskq.calendar import Rule, When
 from taskq.commands import Command, StoredSchedules
 from taskq.connection import run, run_async
 from taskq.errors import InvalidTransition, ScheduleNotFound, Unavailable, did_you_mean, shown
@@ -25,21 +25,13 @@ from taskq.units import Duration
 T = TypeVar("T")
 Listed: TypeAlias = list[Schedule]
 What: TypeAlias = "Call[Any] | Task[..., Any]"
-LIMIT_MAX = 1000
+_Steering: TypeAlias = Callable[[keys.ClusterKeys, str], Command[str]]
 RUNS_SHOWN = 100
 _NONE = " "  # no schedule has such a name; an empty one would ask for all of them
 
 
 class _App(Home, Protocol):
     observers: list[Callable[[Run], Any]]
-
-
-class _When(TypedDict):
-    start: datetime | str | None
-    end: datetime | str | None
-    max_runs: int | None
-    missed: Missed
-    overlap: Overlap
 
 
 class Schedules:
@@ -56,12 +48,7 @@ class Schedules:
         cron: str | None = None,
         every: Duration | None = None,
         tz: str = "UTC",
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
-        max_runs: int | None = None,
-        jitter: Duration = 0,
-        missed: Missed = "latest",
-        overlap: Overlap = "allow",
+        **when: Unpack[When],
     ) -> Schedule:
         """Put a schedule: `app.schedules.put("report", send.using(queue="email").call("a@b.c"), cron="0 9 * * *")`.
 
@@ -74,18 +61,14 @@ class Schedules:
             cron: an expression, as for `app.cron`; or
             every: an interval, as for `app.every`.
             tz: as there.
-            start: as there.
-            end: as there.
-            max_runs: as there.
-            jitter: as there.
-            missed: as there.
-            overlap: as there.
+            when: `start end max_runs jitter missed overlap`, as there.
 
         Raises:
+            TypeError: no task, or an argument nobody knows.
             ValueError: a rule, name or option that can't be, or both of `cron` and `every`, or none.
             Unavailable, ServerFull: the server didn't take it.
         """
-        rule = _rule(cron, every, tz, jitter, start=start, end=end, max_runs=max_runs, missed=missed, overlap=overlap)
+        rule = _rule(cron, every, tz, when)
         made = _call(name, call)
         made.task.plan()
         self._do(commands.put_schedule(self._c, declared(name, rule, made)))
@@ -99,22 +82,22 @@ class Schedules:
         cron: str | None = None,
         every: Duration | None = None,
         tz: str = "UTC",
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
-        max_runs: int | None = None,
-        jitter: Duration = 0,
-        missed: Missed = "latest",
-        overlap: Overlap = "allow",
+        **when: Unpack[When],
     ) -> Schedule:
         """As `put`, awaited."""
-        rule = _rule(cron, every, tz, jitter, start=start, end=end, max_runs=max_runs, missed=missed, overlap=overlap)
+        rule = _rule(cron, every, tz, when)
         made = _call(name, call)
         await made.task.aplan()
         await self._ado(commands.put_schedule(self._c, declared(name, rule, made)))
         return await self.aget(name)
 
     def get(self, name: str) -> Schedule:
-        """One schedule, with its last runs. ScheduleNotFound if there is none."""
+        """One schedule, with its last runs.
+
+        Raises:
+            ScheduleNotFound: there is none.
+            TypeError: the name is no text.
+        """
         found = _all(self._do(self._named(name)))
         if not found:
             raise _unknown(name, self.list())
@@ -133,6 +116,9 @@ class Schedules:
         Args:
             limit: how many, 1 to 1000.
             offset: how many to skip.
+
+        Raises:
+            TypeError, ValueError: no whole number, or one out of range.
         """
         return _all(self._do(self._page(limit, offset)))
 
@@ -149,48 +135,35 @@ class Schedules:
         return (await self._ado(self._page(1, 0))).total
 
     def pause(self, name: str) -> bool:
-        """Let it fire no more until it is resumed; whether that changed anything. ScheduleNotFound if there is none."""
-        word = self._do(commands.pause_schedule(self._c, name))
-        if word == "missing":
-            raise _unknown(name, self.list())
-        return word == "paused"
+        """Let it fire no more until it is resumed; whether that changed anything. Errors as of `get`."""
+        return self._steer(name, commands.pause_schedule) == "paused"
 
     async def apause(self, name: str) -> bool:
         """As `pause`, awaited."""
-        word = await self._ado(commands.pause_schedule(self._c, name))
-        if word == "missing":
-            raise _unknown(name, await self.alist())
-        return word == "paused"
+        return await self._asteer(name, commands.pause_schedule) == "paused"
 
     def resume(self, name: str) -> bool:
-        """Let it fire again, from now on: what it left out isn't made up for. Whether that changed anything.
-
-        Raises:
-            ScheduleNotFound: there is none.
+        """Let it fire again, from now on: what it left out isn't made up for. Whether that changed anything. Errors as
+        of `get`.
         """
-        word = self._do(commands.resume_schedule(self._c, name))
-        if word == "missing":
-            raise _unknown(name, self.list())
-        return word == "resumed"
+        return self._steer(name, commands.resume_schedule) == "resumed"
 
     async def aresume(self, name: str) -> bool:
         """As `resume`, awaited."""
-        word = await self._ado(commands.resume_schedule(self._c, name))
-        if word == "missing":
-            raise _unknown(name, await self.alist())
-        return word == "resumed"
+        return await self._asteer(name, commands.resume_schedule) == "resumed"
 
     def remove(self, name: str) -> bool:
         """Remove it and its runs; whether there was one. Jobs that were fired stay.
 
         Raises:
             InvalidTransition: workers' code declares it: take it out there, or pause it.
+            TypeError: the name is no text.
         """
-        return _removed(name, self._do(commands.remove_schedule(self._c, name)))
+        return _removed(name, self._do(commands.remove_schedule(self._c, _text(name))))
 
     async def aremove(self, name: str) -> bool:
         """As `remove`, awaited."""
-        return _removed(name, await self._ado(commands.remove_schedule(self._c, name)))
+        return _removed(name, await self._ado(commands.remove_schedule(self._c, _text(name))))
 
     def run(self, name: str) -> Run:
         """Fire it now, beside its times, also while it is paused. Its `overlap` holds.
@@ -199,10 +172,10 @@ class Schedules:
         will go on trying.
 
         Raises:
-            ScheduleNotFound.
+            ScheduleNotFound, TypeError: as of `get`.
             Unavailable, ServerFull: the server didn't take it.
         """
-        word, nominal_ms, queue = self._do(commands.run_schedule(self._c, name, token=os.urandom(8).hex()))
+        word, nominal_ms, queue = self._do(commands.run_schedule(self._c, _text(name), token=os.urandom(8).hex()))
         if word == "missing":
             raise _unknown(name, self.list())
         steps = relay(self._app.settings.namespace, _open(queue, word))
@@ -213,7 +186,9 @@ class Schedules:
 
     async def arun(self, name: str) -> Run:
         """As `run`, awaited."""
-        word, nominal_ms, queue = await self._ado(commands.run_schedule(self._c, name, token=os.urandom(8).hex()))
+        word, nominal_ms, queue = await self._ado(
+            commands.run_schedule(self._c, _text(name), token=os.urandom(8).hex())
+        )
         if word == "missing":
             raise _unknown(name, await self.alist())
         steps = relay(self._app.settings.namespace, _open(queue, word))
@@ -234,26 +209,41 @@ class Schedules:
     async def _ado(self, command: Command[T]) -> T:
         return await run_async(self._app.aclient.server, command)
 
+    def _steer(self, name: str, build: _Steering) -> str:
+        word = self._do(build(self._c, _text(name)))
+        if word == "missing":
+            raise _unknown(name, self.list())
+        return word
+
+    async def _asteer(self, name: str, build: _Steering) -> str:
+        word = await self._ado(build(self._c, _text(name)))
+        if word == "missing":
+            raise _unknown(name, await self.alist())
+        return word
+
     def _named(self, name: str) -> Command[StoredSchedules]:
-        return commands.schedules(self._c, name=name or _NONE, runs=RUNS_SHOWN)
+        return commands.schedules(self._c, name=_text(name) or _NONE, runs=RUNS_SHOWN)
 
     def _page(self, limit: int, offset: int) -> Command[StoredSchedules]:
-        if not 1 <= limit <= LIMIT_MAX or offset < 0:
-            raise ValueError(f"limit={limit}, offset={offset}: a page holds 1 to {LIMIT_MAX} schedules, from 0 on")
+        check_page(limit, offset, of="schedules")
         return commands.schedules(self._c, limit=limit, offset=offset)
 
 
 # --- between the round trips: pure
 
 
-def _rule(cron: str | None, every: Duration | None, tz: str, jitter: Duration, **when: Unpack[_When]) -> Rule:
+def _rule(cron: str | None, every: Duration | None, tz: str, when: When) -> Rule:
     if (cron is None) == (every is None):
         raise ValueError("give cron= or every=: one of them says when")
     if cron is not None:
-        return calendar.cron(cron, tz=tz, jitter=jitter, **when)
+        return calendar.cron(cron, tz=tz, **when)
     if tz != "UTC":
         raise ValueError(f"every= has no time zone (tz={shown(tz)}): an interval goes by elapsed time")
-    return calendar.every(every or 0, jitter=jitter, **when)
+    return calendar.every(every or 0, **when)
+
+
+def _text(name: str) -> str:
+    return checked_text(name, name="name", of="schedule")
 
 
 def _call(name: str, call: What) -> Call[Any]:

@@ -106,6 +106,13 @@ def test_a_rule_that_cannot_be_is_refused(app, send, given, why):
     assert app.schedules.list() == []
 
 
+def test_what_a_schedule_has_not_is_refused_with_the_nearest_name(app, send):
+    with pytest.raises(TypeError, match=r"no 'mised' \(did you mean 'missed'\?\)"):
+        app.schedules.put("s", send, every=5, mised="all")
+    with pytest.raises(TypeError, match="no 'priority': it has start, end"):
+        app.schedules.put("s", send, every=5, priority=1)
+
+
 def test_options_of_one_job_are_refused(app, send):
     for options in (
         {"id": "x"},

@@ -35,6 +35,14 @@ def wrong_options() -> None:
     TaskQ(lease=object())  # type: ignore[arg-type]
 
 
+def wrong_schedules() -> None:
+    app.cron("@daily", missed="some")  # type: ignore[arg-type]
+    app.cron("@daily", overlpa="skip")  # type: ignore[call-arg]
+    app.every("5m", max_runs="3", priority=1)  # type: ignore[arg-type]
+    app.schedules.put("s", send, every=5, jiter="1s")  # type: ignore[call-arg]
+    app.schedules.put("s", send, every=5, priority=1)  # type: ignore[call-arg]
+
+
 def wrong_states() -> None:
     app.queue("email").jobs("faild")  # type: ignore[arg-type]
 

@@ -1,0 +1,77 @@
+"""An id or name that is no text, a page of no number: one refusal that names the rule, before anything is sent."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from taskq import TaskQ
+
+NO_TEXT = (None, 5, b"x", ["x"], object())
+
+NAMED = {
+    "app.job": (lambda app: app.job, "id", "job"),
+    "task.job": (lambda app: app.by_name("t").job, "id", "job"),
+    **{f"client.{verb}": (lambda app, verb=verb: getattr(app.client, verb), "id", "job") for verb in (
+        "job", "wait", "cancel", "retry")},
+    **{f"nodes.{verb}": (lambda app, verb=verb: getattr(app.nodes, verb), "id", "node") for verb in (
+        "get", "aget", "drain", "adrain", "resume", "aresume", "stop", "astop")},
+    **{f"schedules.{verb}": (lambda app, verb=verb: getattr(app.schedules, verb), "name", "schedule") for verb in (
+        "get", "aget", "pause", "apause", "resume", "aresume", "remove", "aremove", "run", "arun")},
+    "inspector.task": (lambda app: app.inspector.task, "name", "task"),
+    "inspector.atask": (lambda app: app.inspector.atask, "name", "task"),
+    "release_lock": (lambda app: lambda name: app.client.release_lock(name, fence=1), "name", "lock"),
+}  # fmt: skip
+
+PAGES = {
+    "jobs": lambda app: (app.inspector.jobs, app.inspector.ajobs),
+    "tasks": lambda app: (app.inspector.tasks, app.inspector.atasks),
+    "locks": lambda app: (app.inspector.locks, app.inspector.alocks),
+    "nodes": lambda app: (app.nodes.list, app.nodes.alist),
+    "schedules": lambda app: (app.schedules.list, app.schedules.alist),
+}
+
+
+@pytest.fixture
+def away():
+    """An app without a server: what is refused needs none."""
+    return TaskQ("redis://127.0.0.1:1/0", namespace="t", deadline=0.1)
+
+
+async def ended(answer):
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+@pytest.mark.parametrize("what", NAMED)
+async def test_what_is_no_text_is_refused(away, what):
+    of, name, noun = NAMED[what]
+    for wrong in NO_TEXT:
+        with pytest.raises(TypeError, match=rf"^{name}=.+ is no {noun}'s {name}: give text$"):
+            await ended(of(away)(wrong))
+
+
+@pytest.mark.parametrize("of", PAGES)
+async def test_a_page_that_cannot_be_is_refused(away, of):
+    for page in PAGES[of](away):
+        for wrong in ("x", None, 1.0, True):
+            with pytest.raises(TypeError, match=r"^limit=.+ is no number: give a whole one$"):
+                await ended(page(limit=wrong))
+            with pytest.raises(TypeError, match=r"^offset=.+ is no number: give a whole one$"):
+                await ended(page(offset=wrong))
+        for wrong in (0, 1001, -1, 10**5000):
+            with pytest.raises(ValueError, match=f"^limit=.+ is out of range: a page holds 1 to 1000 {of}$"):
+                await ended(page(limit=wrong))
+        with pytest.raises(ValueError, match=f"^offset=-1 is negative: it is how many {of} to skip$"):
+            await ended(page(offset=-1))
+
+
+def test_a_lock_looked_for_by_no_text(away):
+    with pytest.raises(TypeError, match=r"^name=5 is no lock's name: give text$"):
+        away.inspector.locks(name=5)
+
+
+@pytest.mark.parametrize("state", [5, "faild", ["failed"]])
+def test_a_state_there_is_none_of(away, state):
+    with pytest.raises(ValueError, match=r"^there is no state .+: pending, scheduled, "):
+        away.inspector.jobs(state=state)
