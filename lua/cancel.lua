@@ -77,12 +77,11 @@ end
 state.begin()
 for _, each in ipairs(jobs) do
   local job, word = unpack(each)
-  local said = arg.token ~= '' and arg.token .. ' ' .. word or nil
   if word == 'removed' then
-    state.move(job, 'cancelled', now, { 'reason', 'cancelled', said and 'said', said })
+    state.move(job, 'cancelled', now, record.say({ 'reason', 'cancelled' }, arg.token, word))
   elseif word == 'requested' then
     local how = (arg.force == '1' or job.cancel == 'force') and 'force' or '1'
-    redis.call('HSET', keys.job(job.id), 'cancel', how, unpack({ said and 'said', said }))
+    redis.call('HSET', keys.job(job.id), unpack(record.say({ 'cancel', how }, arg.token, word)))
     event.note('cancelling', job.id)
   end
 end

@@ -82,8 +82,7 @@ for _, job in ipairs(jobs) do
     job.expires_at = nil
   end
   redis.call('HDEL', keys.job(job.id), unpack(stale))
-  local said = arg.token ~= '' and arg.token .. ' available' or nil
-  state.move(job, 'available', now, { 'attempt', '0', 'started_at', '', said and 'said', said })
+  state.move(job, 'available', now, record.say({ 'attempt', '0', 'started_at', '' }, arg.token, 'available'))
 end
 state.flush(now)
 return { 'ok', unpack(words) }

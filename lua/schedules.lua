@@ -24,25 +24,26 @@ redis.looks = true
 
 local SHOWN = {
   'rule', 'queue', 'task', 'origin', 'declared_at', 'seen', 'created_at', 'paused', 'over', 'after', 'next', 'last',
-  'runs', 'template',
+  'runs',
 }
 local offset, limit = args.number(arg.offset, 'offset', 0), args.number(arg.limit, 'limit', 1, 1000)
 local runs = args.number(arg.runs, 'runs', 0, 100)
 local names = { arg.name }
 if arg.name == '' then
   names = redis.call('ZRANGE', keys.schedules, offset, offset + limit - 1)
+else
+  SHOWN[#SHOWN + 1] = 'template' -- it may be large
 end
 local answer = { 0, clock.text(clock.now(arg.now)) }
 for _, name in ipairs(names) do
-  if schedule.read(name) then
-    local flat = {}
-    for _, field in ipairs(SHOWN) do
-      local wanted = field ~= 'template' or arg.name ~= ''
-      local value = wanted and redis.call('HGET', keys.schedule(name), field)
-      if value then
-        flat[#flat + 1], flat[#flat + 2] = field, value
-      end
+  local values = redis.call('HMGET', keys.schedule(name), unpack(SHOWN))
+  local flat = {}
+  for i, field in ipairs(SHOWN) do
+    if values[i] then
+      flat[#flat + 1], flat[#flat + 2] = field, values[i]
     end
+  end
+  if schedule.stands(values[1], values[2]) then
     answer[#answer + 1] = { name, flat, schedule.runs(name, runs) }
   end
 end

@@ -5,7 +5,6 @@ local leader = {}
 
 -- Nobody may lead for longer without another word.
 local TTL_MAX_MS = 60000
-local TERM_MAX = 4503599627370496
 
 function leader.length(text)
   return args.number(text, 'ttl_ms', 1, TTL_MAX_MS)
@@ -14,11 +13,11 @@ end
 -- Who leads, or led last: `node` is nil when nobody does now.
 function leader.read(now)
   local found = redis.call('HMGET', keys.leader, 'node', 'term', 'until', 'since')
-  local term, ends = record.number(found[2], 0), record.number(found[3], 0)
+  local ends = record.number(found[3], 0)
   local lives = found[1] and found[1] ~= '' and ends > now
   return {
     node = lives and found[1] or nil,
-    term = term >= 0 and term <= TERM_MAX and term or 0,
+    term = record.grown(found[2]),
     ends = ends,
     since = found[4],
   }

@@ -13,7 +13,6 @@ local LINE_MS = 60000
 local RELEASED_MS = 60000 -- how long a release that is sent again is known for what it is
 local FENCE_MS = 604800000
 local DEAD_MAX = 100
-local NUMBER_MAX = 4503599627370496
 
 -- How long a lock may be asked for. One of no time would be a removal that says yes.
 function lock.length(text)
@@ -24,12 +23,6 @@ function lock.of(name)
   return { name = name, key = keys.lock(name), line = keys.line(name), present = keys.present(name) }
 end
 
--- A fence as we gave it; 0 for what can't be one.
-local function given(text)
-  local fence = record.number(text, 0)
-  return fence <= NUMBER_MAX and fence or 0
-end
-
 -- Reads who holds it. What says that it ends later than any lock can was written by nobody of us.
 local FIELDS = { 'token', 'until', 'fence', 'owner', 'job', 'released' }
 
@@ -37,7 +30,7 @@ function lock.read(name, now)
   local this = lock.of(name)
   local values = redis.call('HMGET', this.key, unpack(FIELDS))
   local ends_at = record.number(values[2], 0)
-  this.fence, this.released = given(values[3]), values[6]
+  this.fence, this.released = record.grown(values[3]), values[6]
   if values[1] and ends_at > now and ends_at <= now + LONGEST_MS then
     this.token, this.ends_at, this.owner, this.job = values[1], ends_at, values[4] or '', values[5] or ''
   end
@@ -58,7 +51,7 @@ end
 -- A fence higher than every one before, of whatever lock: it outlives them all, and a server that lost it begins with
 -- the time, which is higher too.
 function lock.next_fence(this, now)
-  local fence = math.max(given(redis.call('HGET', keys.fence, 'last')) + 1, this.fence + 1, now)
+  local fence = math.max(record.grown(redis.call('HGET', keys.fence, 'last')) + 1, this.fence + 1, now)
   redis.call('HSET', keys.fence, 'last', clock.text(fence))
   redis.call('PEXPIRE', keys.fence, FENCE_MS + math.min(fence - now, FENCE_MS))
   return clock.text(fence)
@@ -68,8 +61,8 @@ end
 function lock.stand(this, token, place, now)
   place = record.number(place)
   if not place then
-    local last = tonumber(redis.call('ZREVRANGE', this.line, 0, 0, 'WITHSCORES')[2] or nil) or 0
-    place = math.max(now, last < NUMBER_MAX and last + 1 or 0)
+    local last = redis.call('ZREVRANGE', this.line, 0, 0, 'WITHSCORES')[2]
+    place = math.max(now, record.grown(last) + 1)
   end
   redis.call('ZADD', this.line, clock.text(place), token)
   redis.call('HSET', this.present, token, clock.text(now + PRESENT_MS))

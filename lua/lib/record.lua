@@ -173,6 +173,24 @@ function record.error(kind, message, now, worker)
   return cjson.encode({ type = kind, message = message, at = now, worker = worker })
 end
 
+-- A number that only grows (a term, a fence, a revision), of which the next one must be told apart: 0 for what can't be
+-- one of ours.
+local GROWN_MAX = 4503599627370496
+
+function record.grown(text)
+  local number = record.number(text, 0)
+  return number >= 0 and number <= GROWN_MAX and number or 0
+end
+
+-- Notes beside other fields what a call of this name is answered with.
+function record.say(more, token, word)
+  if token ~= '' then
+    more[#more + 1] = 'said'
+    more[#more + 1] = token .. ' ' .. word
+  end
+  return more
+end
+
 -- The word that this very call was answered with before, whatever became of the job since; nil if it is new.
 function record.answered(job, token)
   local said = token ~= '' and job and job.said or ''

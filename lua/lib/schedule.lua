@@ -7,7 +7,6 @@ local schedule = {}
 
 local RUNS_MAX = 100
 local WAITING_MAX = 1000
-local NUMBER_MAX = 4503599627370496
 schedule.UNSEEN_MS = 150000
 
 -- Fields are read by this list, and stand in the table under the same names.
@@ -16,22 +15,23 @@ local FIELDS = {
   'unseen_ms', 'said', 'ran',
 }
 
-local function count(text)
-  return math.max(0, math.min(record.number(text, 0), NUMBER_MAX))
+-- What has no rule, or no queue, is no schedule.
+function schedule.stands(rule, queue)
+  return rule and queue
 end
 
--- A schedule, or nil. What has no rule is none.
+-- A schedule, or nil.
 function schedule.read(name)
   local this = { name = name, key = keys.schedule(name) }
   local values = redis.call('HMGET', this.key, unpack(FIELDS))
   for i, field in ipairs(FIELDS) do
     this[field] = values[i]
   end
-  if not this.rule or not this.queue then
+  if not schedule.stands(this.rule, this.queue) then
     return nil
   end
   for _, field in ipairs({ 'declared_at', 'seen', 'revision', 'after', 'runs', 'unseen_ms' }) do
-    this[field] = count(this[field])
+    this[field] = record.grown(this[field])
   end
   return this
 end
@@ -121,14 +121,19 @@ function schedule.sent(this, now)
 end
 
 -- Writes what became of a firing into its run. Returns the run as it stands then, '' if it is forgotten.
+local told = {} -- a schedule's runs, read once a call
+
 function schedule.told(name, kind, nominal, word, rest)
   local key, opening = keys.runs(name), nominal .. ' ' .. kind .. ' '
-  for i, run in ipairs(redis.call('LRANGE', key, 0, RUNS_MAX - 1)) do
+  local runs = told[name] or redis.call('LRANGE', key, 0, RUNS_MAX - 1)
+  told[name] = runs
+  for i, run in ipairs(runs) do
     if string.sub(run, 1, #opening) == opening then
       local fired_at, term = string.match(run, '^%S+ %S+ (%S+) (%S+)')
       if word and fired_at then
         run = table.concat({ nominal, kind, fired_at, term, word, rest }, ' ')
         redis.call('LSET', key, i - 1, run)
+        runs[i] = run
       end
       return run
     end

@@ -348,7 +348,7 @@ COSTS |= {
     "resume_schedule": (4, 0, lambda room, n: _after(_paused(room), _steer(room, commands.resume_schedule))),
     "remove_schedule": (4, 0, lambda room, n: _after(_unseen(room), _steer(room, commands.remove_schedule))),
     "run_schedule": (9, 0, lambda room, n: _after(_declared(room, 1), _run(room))),
-    "schedules": (2, 18, lambda room, n: _after(_declared(room, n), _list(room))),
+    "schedules": (2, 2, lambda room, n: _after(_declared(room, n), _list(room))),
     "due_schedules": (5, 2, _due_ones),
     "fire": (14, 2, _fire),
     "outbox": (1, 1, lambda room, n: _after(_fired(room, n), commands.outbox(_registry(room), "default"))),
