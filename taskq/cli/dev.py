@@ -20,7 +20,6 @@ from taskq.cli.refusal import WrongUsage, refuse
 from taskq.cli.serve import app_argument, chosen_app, node_options, node_options_of
 
 _LOOK_S = 0.4
-_HANDED_ON = ("workers", "concurrency", "threads", "grace", "wedged", "max_jobs", "max_memory")
 
 
 class _Apart(Verb):
@@ -100,13 +99,19 @@ def _worker_arguments(app: str, url: str, given: dict[str, Any]) -> list[str]:
     said = {
         "--url": url,
         "--namespace": flags().settings.get("namespace"),
-        "--queue": given["queues"],
         "--log-format": flags().log.get("format"),
         "--log-level": flags().log.get("level"),
-        **{f"--{name.replace('_', '-')}": given[name] for name in _HANDED_ON},
+        # All of a node's options: one that is added to them is handed on too.
+        **{
+            each.opts[-1]: given[each.name] for each in click.get_current_context().command.params if each.name in given
+        },
     }
-    options = [word for name, value in said.items() if value is not None for word in (name, str(value))]
-    return ["worker", app, *options]
+    words = ["worker", app]
+    for name, value in said.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if each is not None:
+                words += [name, str(each)]
+    return words
 
 
 class _Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -85,6 +86,17 @@ def test_with_a_url_that_server_is_used(start, server_url, namespace):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TASKQ_NAMESPACE", namespace)
         TaskQ(server_url).close()
+
+
+def test_all_that_a_node_is_asked_for_is_handed_on(start, server_url, namespace, app):
+    words = ("--label", "zone=a", "--label", "gpu=yes", "--capacity", "gpu=2", "--metadata", "by=me")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    start("dev", "shop", "--url", server_url, "--namespace", namespace, *words, "--health-port", str(port), "-c", "7")
+    (node,) = wait_until(lambda: app.nodes.list()["data"], timeout=40)
+    assert (node["labels"], node["metadata"]) == ({"zone": "a", "gpu": "yes"}, {"by": "me"})
+    assert (node["capacity"], node["port"], node["concurrency"]["async"]) == ({"gpu": 2}, port, 7)
 
 
 def test_a_change_is_a_new_a_gone_or_a_different_file(tmp_path):
