@@ -18,6 +18,9 @@ from taskq.nodes import EVERY
 SEEN_S = 10.0
 _AGAIN_S = 0.1
 
+Seen = dict[str, Any] | None
+"""A node as it is seen now; None once it is gone."""
+
 
 @click.group(
     cls=Noun,
@@ -81,7 +84,7 @@ def show(*, id: str, json_: bool) -> None:
         output.document(found)
         return
     stats = found.pop("stats")
-    output.pairs((name, _shown(name, value)) for name, value in found.items())
+    output.pairs((name, output.in_a_line(name, value)) for name, value in found.items())
     output.put(f"{stats['busy']} of {stats['slots']} slots are busy")
     for queue, each in stats.get("queues", {}).items():
         output.put(f"{queue}: {each['busy']} of {each['slots']} slots; from {each['least']} to {each['most']}")
@@ -92,41 +95,42 @@ def show(*, id: str, json_: bool) -> None:
         output.note(f"{stats['busy'] - len(stats['running'])} more, which started later")
 
 
-def _shown(name: str, value: Any) -> Any:
-    if name in {"created_at", "last_seen"}:
-        return output.instant(value)
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={each}" for key, each in value.items())
-    return ", ".join(value) if isinstance(value, list) else value
-
-
 def _named(ids: tuple[str, ...], every: bool, place: TaskQ) -> list[str]:  # noqa: FBT001 (a flag, passed on)
-    """The nodes that are meant."""
+    """The nodes that are meant. With --all there may be none, which is said."""
     if every == bool(ids):
         raise WrongUsage("name the nodes, or give --all for every node that lives")
     if EVERY in ids:
         raise WrongUsage(f"'{EVERY}' is no node's id: give --all for every node that lives")
-    return list(ids) or [str(each["id"]) for each in place.nodes.list()["data"]]
+    named = list(ids) or [str(each["id"]) for each in place.nodes.list()["data"]]
+    if not named:
+        output.note("no node lives")
+    return named
 
 
-def _tell(place: TaskQ, ids: list[str], order: Callable[[str], None], *, done: str, gone: bool = False) -> None:
-    """Give each its order, then wait for what is to be seen of it."""
+def _tell(place: TaskQ, ids: list[str], order: Callable[[str], None], done: Callable[[Seen], str]) -> None:
+    """Give each its order, then wait for what is to be seen of it. `done`: what to say of a node once it is; '' until
+    then.
+    """
     for id in ids:
         order(id)
     until = time.monotonic() + SEEN_S
     for id in ids:
-        while not (seen := _state(place, id) in ((None,) if gone else (done,))) and time.monotonic() < until:
+        while not (said := done(_seen(place, id))) and time.monotonic() < until:
             time.sleep(_AGAIN_S)
-        output.put(f"{id}: {done}" if seen else f"{id}: was told; see `taskq node list`")
+        output.put(f"{id}: {said or f'was told; see `taskq node show {id}`'}")
 
 
-def _state(place: TaskQ, id: str) -> str | None:
+def _seen(place: TaskQ, id: str) -> Seen:
     from taskq.errors import NodeNotFound
 
     try:
-        return str(place.nodes.get(id)["state"])
+        return place.nodes.get(id)
     except NodeNotFound:
         return None
+
+
+def _is(state: str) -> Callable[[Seen], str]:
+    return lambda seen: state if seen is not None and seen["state"] == state else ""
 
 
 _every = click.option("--all", "every", is_flag=True, help="Every node that lives.")
@@ -143,7 +147,7 @@ _ids = click.argument("ids", nargs=-1, metavar="ID…")
 def drain(*, ids: tuple[str, ...], every: bool) -> None:
     """Have nodes claim nothing more: running jobs are finished, the nodes stay, and lead no more. See `resume`."""
     place = app()
-    _tell(place, _named(ids, every, place), place.nodes.drain, done="draining")
+    _tell(place, _named(ids, every, place), place.nodes.drain, _is("draining"))
 
 
 @node.command(
@@ -156,7 +160,7 @@ def drain(*, ids: tuple[str, ...], every: bool) -> None:
 def resume(*, ids: tuple[str, ...], every: bool) -> None:
     """Have drained nodes claim jobs again."""
     place = app()
-    _tell(place, _named(ids, every, place), place.nodes.resume, done="active")
+    _tell(place, _named(ids, every, place), place.nodes.resume, _is("active"))
 
 
 @node.command(
@@ -177,20 +181,18 @@ def scale(*, ids: tuple[str, ...], every: bool, workers: int | None, slots: int 
     No running job is stopped for it: a worker that is too many finishes what it has.
     """
     place = app()
-    named = _named(ids, every, place)
-    with checked_values():
-        for id in named:
+
+    def order(id: str) -> None:
+        with checked_values():
             place.nodes.scale(id, workers=workers, slots=slots)
 
-    def done(node: dict[str, Any]) -> bool:
-        return workers in (None, node["workers"]) and slots in (None, node["concurrency"].get("async"))
+    def done(seen: Seen) -> str:
+        if seen is None:
+            return ""
+        now = seen["workers"], seen["concurrency"].get("async")
+        return f"{now[0]} workers of {now[1]} slots" if workers in (None, now[0]) and slots in (None, now[1]) else ""
 
-    until = time.monotonic() + SEEN_S
-    for id in named:
-        while not done(seen := place.nodes.get(id)) and time.monotonic() < until:
-            time.sleep(_AGAIN_S)
-        told = f"{seen['workers']} workers of {seen['concurrency'].get('async')} slots"
-        output.put(f"{id}: {told if done(seen) else 'was told; see `taskq node show`'}")
+    _tell(place, _named(ids, every, place), order, done)
 
 
 @node.command(
@@ -209,5 +211,7 @@ def stop(*, ids: tuple[str, ...], every: bool, yes: bool) -> None:
     named = _named(ids, every, place)
     for id in named:
         place.nodes.get(id)
+    if not named:
+        return
     confirm(f"stop {len(named)} node(s)?", yes=yes, does="ends nodes")
-    _tell(place, named, place.nodes.stop, done="ends", gone=True)
+    _tell(place, named, place.nodes.stop, lambda seen: "" if seen else "ends")

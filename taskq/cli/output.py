@@ -170,6 +170,16 @@ def pairs(rows: Iterable[tuple[str, object]]) -> None:
         click.echo(f"{name.ljust(width)}  {value}")
 
 
+def in_a_line(name: str, value: Any) -> Any:
+    """A value as it stands beside its name: an instant to the second, a map as `k=v`, a list with commas."""
+    if name.endswith(("_at", "_seen")):
+        return instant(value)
+    if isinstance(value, dict):
+        words = {key: each if isinstance(each, str) else as_json(each, indent=None) for key, each in value.items()}
+        return ", ".join(f"{key}={each}" for key, each in words.items())
+    return ", ".join(value) if isinstance(value, list) else value
+
+
 def block(text: str, indent: str = "    ") -> None:
     """Several lines of stored text, such as a traceback: each made safe, each under the same indent."""
     lines = text.splitlines()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from taskq.cli import output
@@ -64,18 +62,6 @@ def show(*, name: str, json_: bool) -> None:
     if json_:
         output.document(found)
         return
-    output.pairs((key, _shown(key, value)) for key, value in found.items())
+    output.pairs((key, output.in_a_line(key, value)) for key, value in found.items())
     if not found["nodes"]:
         output.note(f"no node serves {name!r} now: its jobs wait until one does")
-
-
-def _shown(key: str, value: Any) -> Any:
-    if key == "last_seen":
-        return output.instant(value)
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={_word(each)}" for name, each in value.items())
-    return ", ".join(value) if isinstance(value, list) else value
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else output.as_json(value, indent=None)

@@ -65,6 +65,12 @@ def test_which_nodes_must_be_said(taskq, verb):
     assert (every.exit_code, every.stderr) == (2, "taskq: '*' is no node's id: give --all for every node that lives\n")
 
 
+@pytest.mark.parametrize("words", [("drain",), ("resume",), ("stop",), ("scale", "-w", "2")])
+def test_where_no_node_lives_all_of_them_is_none(taskq, words):
+    result = taskq("node", *words, "--all")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no node lives\n")
+
+
 def test_a_node_shows_what_it_runs(taskq, app, worker):
     job = app.by_name("shop.slow", queue="default").enqueue(30)
     wait_until(lambda: job.refresh().state == State.RUNNING)
