@@ -14,20 +14,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hiredis import pack_command
-
 from taskq.commands.command import Command
+from taskq.connection import wire
 from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
 from taskq.connection.dial import GREETING_S, AsyncDial
 from taskq.connection.durable import Wanted, missing
+from taskq.connection.failed import Failed
 from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait
 from taskq.connection.listen import Channel, Listener
 from taskq.connection.login import login_of
 from taskq.connection.patience import Patience, soonest
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, telling, translated
+from taskq.connection.translate import failures, lost_script, moved_primary, translated
 from taskq.connection.turns import Stuck, Turns
 from taskq.connection.where import HERE, AsyncWhere
-from taskq.errors import NotReplicated, Unavailable
+from taskq.errors import Unavailable
 from taskq.settings import Settings
 
 if TYPE_CHECKING:
@@ -175,18 +175,13 @@ class AsyncServer:
         strict = deadline_s is not None  # whoever names a deadline has no time to wait for turns either
         deadline_s = self.settings.deadline_ms / 1000 if deadline_s is None else deadline_s
         patience = Patience(deadline_s, resend_s=resend_s, strict=strict)
-        told: BaseException | None = None
+        failed = Failed(patience, self._dial.address)
         while True:
             try:
                 return await attempt(patience)
             except failures() as error:
-                told = telling(error, told)
-                pause_s = patience.pause_s() if passing(error) else None
-                if pause_s is None:
-                    if told is error and isinstance(error, NotReplicated):
-                        raise
-                    raise translated(told, self._dial.address) from told
-                await asyncio.sleep(pause_s)
+                pause_s = failed.pause_s(error)
+            await asyncio.sleep(pause_s)
 
     async def _doubt(self, place: Place | None, error: Exception) -> None:
         """A connection to this node failed: others to it that lie idle are not better, and it may have moved."""
@@ -194,18 +189,17 @@ class AsyncServer:
             await self._lines().drop_idle(place)
 
     async def _call(self, command: Command[Any], patience: Patience) -> Any:
-        script, wanted = command.script, None
+        wanted = None
         if command.durable and self.settings.wait_replicas:
             wanted = Wanted(self.settings.wait_replicas, patience)
-        rest = (len(command.keys), *command.keys, *command.args)
         key = command.keys[0]
         try:
-            reply = await self._send(key, ("EVALSHA", script.sha, *rest), patience, wanted)
+            reply = await self._send(key, wire.call(command), patience, wanted)
         except Exception as error:
             if not lost_script(error):
                 raise
             patience.refused()
-            reply = await self._send(key, ("EVAL", script.source, *rest), patience, wanted)
+            reply = await self._send(key, wire.call(command, source=True), patience, wanted)
         if wanted is not None and wanted.missing:
             raise missing([command], wanted)
         return reply
@@ -229,8 +223,7 @@ class AsyncServer:
 
     async def _at(self, route: Route, words: tuple[Any, ...], patience: Patience, wanted: Wanted | None = None) -> Any:
         async with self._line(route.place, patience) as connection:
-            # hiredis packs six times faster than the library, whose async face doesn't use it: 3 µs a job of a batch.
-            await connection.send_packed_command(ASKING + pack_command(words) if route.asking else pack_command(words))
+            await connection.send_packed_command(wire.one(words, asking=route.asking))
             if route.asking:
                 await connection.read_response()
             reply = await connection.read_response()
@@ -239,7 +232,7 @@ class AsyncServer:
             return reply
 
     async def _until_replicated(self, connection: Connection, wanted: Wanted) -> None:
-        await connection.send_packed_command(pack_command(wanted.words(self._dial.timeout_s)))
+        await connection.send_packed_command(wire.one(wanted.words(self._dial.timeout_s)))
         wanted.acknowledged = await connection.read_response()
 
     async def _exchange(
@@ -282,11 +275,7 @@ class AsyncServer:
         if self.settings.wait_replicas and any(commands[index].durable for index in asked):
             wanted, heard = Wanted(self.settings.wait_replicas, patience), set()
         async with self._line(place, patience) as connection:
-            words: list[Any] = [
-                ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
-                for each in (commands[index] for index in asked)
-            ]
-            await connection.send_packed_command(b"".join(map(pack_command, words)))
+            await connection.send_packed_command(wire.many(commands[index] for index in asked))
             for index in asked:
                 try:
                     replies[index] = await connection.read_response()
@@ -295,7 +284,7 @@ class AsyncServer:
                     pass  # asked again by itself, which follows what the error says
             if wanted is not None and heard:
                 await self._until_replicated(connection, wanted)
-        if wanted is not None and wanted.missing and heard:
+        if wanted is not None and wanted.missing:
             raise missing([commands[index] for index in sorted(heard)], wanted)
         answered |= heard
 
@@ -385,6 +374,3 @@ class AsyncServer:
             return HERE
         async with asyncio.timeout(None if patience is None else patience.left_s()):
             return await self._where.route(key, self._lines().asking)
-
-
-ASKING = pack_command(("ASKING",))

@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hiredis import pack_command
-
 from taskq.commands.command import Command
+from taskq.connection import wire
 from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
 from taskq.connection.dial import SyncDial, within
 from taskq.connection.durable import Wanted, missing
+from taskq.connection.failed import Failed
 from taskq.connection.login import login_of
 from taskq.connection.patience import Patience, soonest
-from taskq.connection.translate import failures, lost_script, moved_primary, passing, telling, translated
+from taskq.connection.translate import failures, lost_script, moved_primary
 from taskq.connection.where import SyncWhere
-from taskq.errors import NotReplicated
 from taskq.settings import Settings
 
 if TYPE_CHECKING:
@@ -99,33 +98,27 @@ class Server:
 
     def _persist(self, attempt: Callable[[Patience], Any], patience: Patience) -> Any:
         """Tries until it works, the error won't pass, or the deadline is over."""
-        told: BaseException | None = None
+        failed = Failed(patience, self._dial.address)
         while True:
             try:
                 return attempt(patience)
             except failures() as error:
-                told = telling(error, told)
-                pause_s = patience.pause_s() if passing(error) else None
-                if pause_s is None:
-                    if told is error and isinstance(error, NotReplicated):
-                        raise
-                    raise translated(told, self._dial.address) from told
-                if pause_s:
-                    time.sleep(pause_s)
+                pause_s = failed.pause_s(error)
+            if pause_s:
+                time.sleep(pause_s)
 
     def _call(self, command: Command[Any], patience: Patience) -> Any:
-        script, wanted = command.script, None
+        wanted = None
         if command.durable and self.settings.wait_replicas:
             wanted = Wanted(self.settings.wait_replicas, patience)
-        rest = (len(command.keys), *command.keys, *command.args)
         key = command.keys[0]
         try:
-            reply = self._send(key, ("EVALSHA", script.sha, *rest), patience, wanted)
+            reply = self._send(key, wire.call(command), patience, wanted)
         except Exception as error:
             if not lost_script(error):
                 raise
             patience.refused()
-            reply = self._send(key, ("EVAL", script.source, *rest), patience, wanted)
+            reply = self._send(key, wire.call(command, source=True), patience, wanted)
         if wanted is not None and wanted.missing:
             raise missing([command], wanted)
         return reply
@@ -147,8 +140,7 @@ class Server:
         connection = self._take(route.place)
         try:
             self._ready(connection, patience)
-            # hiredis packs by itself; the library would look at each argument first, a fifth of what a batch costs us.
-            connection.send_packed_command([ASKING + pack_command(words) if route.asking else pack_command(words)])
+            connection.send_packed_command([wire.one(words, asking=route.asking)])
             if route.asking:
                 connection.read_response()
             reply = connection.read_response()
@@ -201,11 +193,7 @@ class Server:
         connection = self._take(place)
         try:
             self._ready(connection, patience)
-            words: list[Any] = [
-                ("EVALSHA", each.script.sha, len(each.keys), *each.keys, *each.args)
-                for each in (commands[index] for index in asked)
-            ]
-            connection.send_packed_command([b"".join(map(pack_command, words))])
+            connection.send_packed_command([wire.many(commands[index] for index in asked)])
             for index in asked:
                 within(connection, min(self._dial.timeout_s, patience.left_s()))
                 try:
@@ -302,6 +290,3 @@ class Listening:
         if self._connection is not None:
             self._connection.disconnect()
             self._connection = None
-
-
-ASKING = pack_command(("ASKING",))
