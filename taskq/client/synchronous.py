@@ -48,7 +48,7 @@ class Client:
         """Adds one job: `available`, `scheduled` or `existing`. See `commands.enqueue`."""
         if q.name not in self._known:
             self.register(q.name)
-        word = (run(self.server, commands.enqueue(q, (job,), exists=exists)))[0]
+        word = run(self.server, commands.enqueue(q, (job,), exists=exists))[0]
         self._remind(q.name)
         return word
 

@@ -82,6 +82,11 @@ def texts(reply: Iterable[object]) -> list[str]:
     return [text(value) for value in reply]
 
 
+def text_pairs(flat: list[bytes]) -> dict[str, str]:
+    """As `pairs`, of words."""
+    return {text(name): text(value) for name, value in pairs(flat).items()}
+
+
 def pairs(flat: list[bytes]) -> dict[bytes, bytes]:
     """A hash as the server gives it, as a dict."""
     each = iter(flat)

@@ -38,6 +38,12 @@ class NewJob(NamedTuple):
     expires: str
     fields: Mapping[str, Arg]
 
+    def put_into(self, args: list[Arg]) -> None:
+        """Appends it as scripts read it (`lua/lib/birth.lua`)."""
+        args += (self.id, self.token, self.task, self.executor, self.priority, self.due, self.expires, len(self.fields))
+        for pair in self.fields.items():
+            args += pair
+
 
 def enqueue(
     q: QueueKeys, jobs: Sequence[NewJob], *, exists: str = "existing", now: int | None = None
@@ -58,9 +64,7 @@ def enqueue(
     """
     rest: list[Arg] = []
     for job in jobs:
-        rest += (job.id, job.token, job.task, job.executor, job.priority, job.due, job.expires, len(job.fields))
-        for pair in job.fields.items():
-            rest += pair
+        job.put_into(rest)
     durable = tuple([job.id for job in jobs])
     return build("enqueue", q, _read, {"now": now, "exists": exists}, rest, durable=durable, resend_s=RESEND_S)
 

@@ -158,11 +158,8 @@ def receive(
     """
     rest: list[Arg] = []
     for each in messages:
-        job = each.job
         rest += (each.schedule, each.kind, each.nominal_ms, each.fired_at_ms, each.overlap)
-        rest += (job.id, "", job.task, job.executor, job.priority, job.due, job.expires, len(job.fields))
-        for pair in job.fields.items():
-            rest += pair
+        each.job._replace(token="").put_into(rest)
 
     def read(reply: Sequence[bytes]) -> list[tuple[str, str]] | None:
         told = texts(reply[1:])

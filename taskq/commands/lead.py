@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from taskq.commands.command import Command, build, pairs, text
+from taskq.commands.command import Command, build, text, text_pairs
 from taskq.errors import LeadershipLost
 from taskq.keys import ClusterKeys
 
@@ -88,7 +88,7 @@ def pulse(
 
 def _order(flat: list[bytes]) -> Order | None:
     """An order, or None for what can't be one: other programs write streams too."""
-    found = {text(key): text(value) for key, value in pairs(flat).items()}
+    found = text_pairs(flat)
     try:
         return Order(found["verb"], found["to"], found.get("by", ""), found.get("more", ""), int(found["at"]))
     except (KeyError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from taskq.commands.command import Command, build, pairs, text
+from taskq.commands.command import Command, build, text, text_pairs
 from taskq.keys import ClusterKeys
 
 #: How long a lock may be held without another word. Shorter than the first nobody could renew it in time.
@@ -107,10 +107,7 @@ def locks(
     """The locks that are held, or the one of a name; those that end first before the others."""
 
     def read(reply: list[Any]) -> HeldLocks:
-        rows = [
-            HeldLock(text(name), int(waiting), {text(k): text(v) for k, v in pairs(flat).items()})
-            for name, waiting, flat in reply[1:]
-        ]
+        rows = [HeldLock(text(name), int(waiting), text_pairs(flat)) for name, waiting, flat in reply[1:]]
         return HeldLocks(int(reply[0]), rows)
 
     return build("locks", c, read, {"now": now, "name": name, "offset": offset, "limit": limit})

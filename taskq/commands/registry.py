@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from taskq.commands.command import Arg, Command, build, pairs, text, texts
+from taskq.commands.command import Arg, Command, build, text, text_pairs, texts
 from taskq.errors import LeadershipLost, NodeNotFound, QueueNotFound, did_you_mean
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.presence import LIVENESS_MS, STALE_MS
@@ -161,7 +161,7 @@ def nodes(
     """The nodes that live, by id; with `every` all that are known; or only `node`, whether it lives or not."""
 
     def read(reply: Sequence[Any]) -> Nodes:
-        records = [{text(k): text(v) for k, v in pairs(flat).items()} for flat in reply[2]]
+        records = [text_pairs(flat) for flat in reply[2]]
         return Nodes(int(reply[0]), int(reply[1]), records)
 
     named: dict[str, Arg | None] = {"node": node, "limit": limit, "offset": offset, "now": now}
@@ -200,7 +200,7 @@ def task_info(c: ClusterKeys, task: str, *, now: int | None = None) -> Command[d
     """
 
     def read(flat: list[bytes]) -> dict[str, str] | None:
-        found = {text(k): text(v) for k, v in pairs(flat).items()}
+        found = text_pairs(flat)
         try:
             checked_name(found["queue"], name="queue")
             int(found["last_seen"])
