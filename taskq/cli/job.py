@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from taskq.cli import output, scope
-from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client.sweep import CLEARABLE
@@ -34,8 +34,7 @@ def job() -> None:
 )
 @click.option("--state", metavar="STATE", help=f"One of {', '.join(State)} [all, state after state].")
 @click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Jobs a page.")
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="How many to skip.")
+@page_options("Jobs", 50)
 @json_option
 @server_options
 def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json_: bool) -> None:
@@ -57,9 +56,7 @@ def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json
     ]
     spare = {"note": 16, "since": 0, "attempt": 0, "task": 12}
     output.table(("id", "task", "state", "attempt", "since", "note"), rows, spare=spare)
-    last = offset + len(rows)
-    if last < page["total"]:
-        output.note(f"{offset + 1}–{last} of {page['total']}; the next page: --offset {last}")
+    output.next_page(len(rows), page["total"], offset)
 
 
 def _when_and_why(each: dict[str, Any]) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from taskq.cli import output
-from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values, refuse
 from taskq.errors import did_you_mean, shown
@@ -26,8 +26,7 @@ def lock() -> None:
     short_help="The locks that are held, and by whom.",
     examples=("taskq lock list --json",),
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="Locks a page.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="How many to skip.")
+@page_options("Locks", 50)
 @json_option
 @server_options
 def list_(*, limit: int, offset: int, json_: bool) -> None:
@@ -54,6 +53,7 @@ def list_(*, limit: int, offset: int, json_: bool) -> None:
         numbers=("waiting", "fence"),
         spare={"fence": 0, "acquired at": 0, "job": 12, "owner": 12},
     )
+    output.next_page(len(rows), page["total"], offset)
 
 
 @lock.command(

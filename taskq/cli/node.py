@@ -10,7 +10,7 @@ import click
 
 from taskq.app import TaskQ
 from taskq.cli import output
-from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values
 from taskq.nodes import EVERY
@@ -40,8 +40,7 @@ def node() -> None:
     ),
 )
 @click.option("--all", "every", is_flag=True, help="With those that died within the last five minutes.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=1000, help="Nodes a page.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="How many to skip.")
+@page_options("Nodes")
 @json_option
 @server_options
 def list_(*, every: bool, limit: int, offset: int, json_: bool) -> None:
@@ -68,6 +67,7 @@ def list_(*, every: bool, limit: int, offset: int, json_: bool) -> None:
         numbers=("workers", "busy"),
         spare={"last seen": 0, "queues": 12, "workers": 0, "health": 0},
     )
+    output.next_page(len(rows), page["total"], offset)
 
 
 @node.command(

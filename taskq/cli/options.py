@@ -131,6 +131,15 @@ def log_options(command: F) -> F:
     return how(level(command))
 
 
+def page_options(what: str, most: int = 1000) -> Callable[[F], F]:
+    """`--limit` and `--offset` of a list. `what` it lists, in the plural; `most`: on a page unless it is said."""
+    limit = click.option(
+        "--limit", type=click.IntRange(1, 1000), default=most, show_default=True, help=f"{what} a page."
+    )
+    offset = click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="How many to skip.")
+    return lambda command: limit(offset(command))
+
+
 json_option = click.option("--json", "json_", is_flag=True, help="One JSON document on stdout.")
 yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
 

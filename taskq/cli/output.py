@@ -170,6 +170,13 @@ def pairs(rows: Iterable[tuple[str, object]]) -> None:
         click.echo(f"{name.ljust(width)}  {value}")
 
 
+def next_page(shown: int, total: int, offset: int) -> None:
+    """Says on stderr that a list has more than the table shows, if it has."""
+    last = offset + shown
+    if last < total:
+        note(f"{offset + 1}–{last} of {total}; the next page: --offset {last}")
+
+
 def in_a_line(name: str, value: Any) -> Any:
     """A value as it stands beside its name: an instant to the second, a map as `k=v`, a list with commas."""
     if name.endswith(("_at", "_seen")):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from taskq.cli import output, scope
-from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage
 from taskq.commands import WAITING
@@ -39,8 +39,7 @@ def queue_table(rows: Sequence[dict[str, Any]]) -> None:
     short_help="Every queue, with its counts.",
     examples=("taskq queue list --json",),
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=1000, help="Queues a page.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="How many to skip.")
+@page_options("Queues")
 @json_option
 @server_options
 def list_(*, limit: int, offset: int, json_: bool) -> None:
@@ -51,6 +50,7 @@ def list_(*, limit: int, offset: int, json_: bool) -> None:
         output.document({"data": page, "total": len(queues), "limit": limit, "offset": offset})
     else:
         queue_table(page)
+        output.next_page(len(page), len(queues), offset)
 
 
 @queue.command(

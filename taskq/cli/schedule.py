@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from taskq.cli import output
-from taskq.cli.options import Noun, confirm, json_option, server_options, yes_option
+from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import refuse
 from taskq.schedules import Run, Schedule
@@ -27,8 +27,7 @@ def schedule() -> None:
     short_help="Every schedule, with its next time.",
     examples=("taskq schedule list --json",),
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=1000, help="Schedules a page.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="How many to skip.")
+@page_options("Schedules")
 @json_option
 @server_options
 def list_(*, limit: int, offset: int, json_: bool) -> None:
@@ -46,6 +45,8 @@ def list_(*, limit: int, offset: int, json_: bool) -> None:
         numbers=("fired",),
         spare={"queue": 0, "last": 0, "task": 12, "fired": 0, "when": 12},
     )
+    if len(page) == limit:
+        output.next_page(len(page), schedules.count(), offset)
 
 
 def _row(each: Schedule) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from taskq.cli import output
-from taskq.cli.options import Noun, json_option, server_options
+from taskq.cli.options import Noun, json_option, page_options, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values
 from taskq.options import checked_task_name
@@ -26,8 +26,7 @@ def task() -> None:
     short_help="The tasks that nodes serve now.",
     examples=("taskq task list --json",),
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=1000, help="Tasks a page.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="How many to skip.")
+@page_options("Tasks")
 @json_option
 @server_options
 def list_(*, limit: int, offset: int, json_: bool) -> None:
@@ -45,6 +44,7 @@ def list_(*, limit: int, offset: int, json_: bool) -> None:
         numbers=("nodes",),
         spare={"parameters": 12, "executor": 0, "nodes": 0},
     )
+    output.next_page(len(rows), page["total"], offset)
 
 
 @task.command(

@@ -21,6 +21,8 @@ def test_list_has_what_is_held_and_by_whom(taskq, app):
         assert lines[0].split("  ")[0] == "name"
         assert lines[1].split()[:3] == ["report:1", row["owner"], "-"]
         assert len(json.loads(taskq("lock", "list", "--json", "--limit", "1", "--offset", "1").stdout)["data"]) == 1
+        assert taskq("lock", "list", "--limit", "1").stderr == "1–1 of 2; the next page: --offset 1\n"
+        assert taskq("lock", "list", "--limit", "1", "--offset", "1").stderr == ""
     assert json.loads(taskq("lock", "list", "--json").stdout)["data"] == []
 
 

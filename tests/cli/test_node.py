@@ -38,6 +38,8 @@ def test_the_dead_are_listed_when_asked_for(taskq, say, namespace):
     (node,) = json.loads(taskq("node", "list", "--all", "--json").stdout)["data"]
     assert (node["id"], node["state"], node["health"], node["queues"]) == ("old", "dead", "unhealthy", ["email"])
     assert "dead" in taskq("node", "list", "--all").stdout
+    say(old(namespace, "other"))
+    assert taskq("node", "list", "--all", "--limit", "1").stderr == "1–1 of 2; the next page: --offset 1\n"
     assert json.loads(taskq("node", "show", "old", "--json").stdout)["state"] == "dead"
 
 

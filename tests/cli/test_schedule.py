@@ -37,6 +37,8 @@ def test_list_has_every_schedule_with_its_next_time(taskq, schedules):
     assert lines[0].split("  ")[0] == "name"
     assert any("0 9 * * 1-5, Europe/Berlin" in line and "active" in line for line in lines)
     assert any("@every 30s, jitter 5s" in line for line in lines)
+    assert taskq("schedule", "list", "--limit", "1").stderr == "1–1 of 2; the next page: --offset 1\n"
+    assert taskq("schedule", "list").stderr == ""
 
 
 def test_run_fires_now_and_show_has_the_run(taskq, schedules):
