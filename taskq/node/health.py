@@ -85,7 +85,7 @@ async def answering(health: Health, port: int) -> AsyncIterator[None]:
         yield
         return
     try:
-        server = await asyncio.start_server(Doctor(health).answer, None, port, limit=_REQUEST_BYTES)
+        server = await asyncio.start_server(_Answers(health).answer, None, port, limit=_REQUEST_BYTES)
     except OSError as error:
         why = error.strerror or error
         raise PortRefused(f"port {port} can't be listened on: {why}; give --health-port another") from error
@@ -95,8 +95,8 @@ async def answering(health: Health, port: int) -> AsyncIterator[None]:
         server.close()
 
 
-class Doctor:
-    """Answers one question a connection."""
+class _Answers:
+    """One question a connection, and its answer."""
 
     def __init__(self, health: Health) -> None:
         self._health = health
