@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import signal
 import threading
@@ -11,22 +12,14 @@ from collections import Counter
 
 import pytest
 
-from taskq import commands, connection, scripts
+from taskq import commands, connection, keys, scripts
+from taskq.calendar import every, rule_text
+from taskq.commands import Declared
+from taskq.schedules.template import Template
 from tests.waiting import wait_until
 
 # Only `taskq fsck` calls these, and whoever calls that may call it again.
 FSCK = {"members", "mend_jobs", "mend_keys", "mend_lanes", "scan", "survey_jobs", "survey_keys", "survey_lanes"}
-# What an unanswered call about a lock may leave, the tests of locks show.
-LOCKS = {"lock_acquire", "lock_extend", "lock_release", "locks"}
-# What an unanswered call about a schedule may leave, the simulation of schedules shows.
-SCHEDULES = {
-    *("declare_schedules", "due_schedules", "fire", "outbox", "receive", "relayed", "schedules"),
-    *(f"{verb}_schedule" for verb in ("put", "pause", "resume", "remove", "run")),
-}
-# An election goes on by itself: the tests of the leader show it.
-LEAD = {"pulse", "resign", "leader", "order", "demand"}
-# So does the registry, which is said again every few seconds.
-REGISTRY = {"register_node", "mark_dead", "forget_nodes"}
 TWICE = 2
 
 
@@ -42,6 +35,7 @@ class Scene:
     def __init__(self, fleet, shop, look, raw, trial):
         self.fleet, self.shop, self.look, self.raw, self.trial = fleet, shop, look, raw, trial
         self.queue = shop.app.queue("default")
+        self.c = keys.cluster(shop.app.settings.namespace)
 
     def nothing(self):
         """The loops do it by themselves."""
@@ -51,7 +45,8 @@ class Scene:
 
     def end_a_node(self):
         node = self.fleet.nodes[-1].until_ready()
-        jobs = self.shop.app.enqueue_many([self.shop.nap.call(1) for _ in range(150)])
+        # More than the other node's two workers take at a time.
+        jobs = self.shop.app.enqueue_many([self.shop.nap.call(1) for _ in range(300)])
         wait_until(lambda: {node.workers()[0]} & {each.pid for each in self.look.ledger.starts()})
         self.trial.struck.update(node.workers())  # it gives back what it runs
         node.terminate()
@@ -61,8 +56,11 @@ class Scene:
     def kill_a_worker(self):
         self.run_long()
         pid = self.look.ledger.starts()[-1].pid
+        node = next(each for each in self.fleet.living() if pid in each.workers())
+        before = node.text().count("worker ready")
         self.trial.struck.add(pid)
         os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: node.text().count("worker ready") > before, what="its replacement")
 
     def enqueue(self):
         self.shop.nap.enqueue(0).result(timeout=20)
@@ -115,12 +113,62 @@ class Scene:
         self.queue.jobs("completed")
         assert self.shop.app.inspector.queues()[0]["queue"] == "default"
         assert self.shop.app.inspector.nodes()
+        assert self.shop.app.inspector.leader()["node"]
+
+    def lock(self):
+        app = self.shop.app
+        with app.lock("l") as lock:
+            lock.extend()
+            (held,) = app.inspector.locks()["data"]
+            assert held["fence"] == lock.fence
+        assert app.inspector.locks()["data"] == []
+
+    def schedule(self):
+        """By hand. Run once, it fires once."""
+        schedules = self.shop.app.schedules
+        schedules.put("yearly", self.shop.quick, cron="@yearly")
+        schedules.pause("yearly")
+        assert schedules.get("yearly").paused
+        schedules.resume("yearly")
+        assert not schedules.get("yearly").paused
+        run = schedules.run("yearly")
+        assert self.shop.app.job(run.job).join(timeout=20) == "completed"
+        assert [each.job for each in schedules.get("yearly").runs] == [run.job]
+        schedules.remove("yearly")
+        assert schedules.count() == 0
+
+    def fire(self):
+        schedules = self.shop.app.schedules
+        schedules.put("secondly", self.shop.quick, every=1, missed="all")
+        wait_until(lambda: len(schedules.get("secondly").runs) > 3)
+        nominals = [run.nominal for run in schedules.get("secondly").runs]
+        assert nominals == sorted(set(nominals), reverse=True)
+        assert {(a - b).total_seconds() for a, b in itertools.pairwise(nominals)} == {1}
+        schedules.remove("secondly")
+
+    def declare_schedules(self):
+        template = Template(self.shop.quick.name, "async", 0, "", "", {"payload": b""}).pack()
+        one = Declared("of-code", rule_text(every("1d")), "allow", "default", self.shop.quick.name, template)
+        self.look.run(commands.declare_schedules(self.c, [one]))
+        assert self.shop.app.schedules.count() == 1
+
+    def ask_for_demand(self):
+        self.look.run(commands.demand(self.look.q))
+
+    def order(self):
+        """The leader is drained, so that it resigns; then it is let go on."""
+        app = self.shop.app
+        leads = wait_until(lambda: app.inspector.leader()["node"])
+        app.nodes.drain(leads)
+        wait_until(lambda: app.inspector.leader()["node"] not in {None, leads})
+        app.nodes.resume(leads)
+        wait_until(lambda: app.nodes.get(leads)["state"] == "active")
 
 
 # In this order: `clear` takes what was cancelled, a node ends that was started.
 ACTS = {
-    Scene.start_a_node: ("beat", "declare", "register_queue"),
-    Scene.nothing: ("promote", "expire", "reap", "prune"),
+    Scene.start_a_node: ("beat", "declare", "register_queue", "register_node"),
+    Scene.nothing: ("promote", "expire", "reap", "prune", "pulse", "mark_dead", "forget_nodes"),
     Scene.enqueue: ("enqueue", "claim", "complete", "wait"),
     Scene.enqueue_by_name: ("task_info",),
     Scene.fail: ("fail",),
@@ -133,15 +181,24 @@ ACTS = {
     Scene.purge: ("purge",),
     Scene.clear: ("clear",),
     Scene.pause: ("pause", "resume"),
-    Scene.read: ("counts", "peek", "queues", "nodes"),
+    Scene.read: ("counts", "peek", "queues", "nodes", "leader"),
+    Scene.lock: ("lock_acquire", "lock_extend", "locks", "lock_release"),
+    Scene.schedule: (
+        *(f"{verb}_schedule" for verb in ("put", "pause", "resume", "run", "remove")),
+        *("schedules", "outbox", "receive", "relayed"),
+    ),
+    Scene.fire: ("due_schedules", "fire", "outbox", "receive", "relayed"),
+    Scene.declare_schedules: ("declare_schedules",),
+    Scene.ask_for_demand: ("demand",),
+    Scene.order: ("order", "resign"),
     Scene.kill_a_worker: ("bury",),
     Scene.end_a_node: ("release", "depart"),
 }
 
 
 def test_every_script_has_its_act():
-    named = [name for names in ACTS.values() for name in names]
-    assert sorted(named) == sorted(set(scripts.names()) - FSCK - LOCKS - SCHEDULES - LEAD - REGISTRY)
+    named = {name for names in ACTS.values() for name in names}
+    assert named == set(scripts.names()) - FSCK
 
 
 async def test_a_pipeline_goes_on_where_it_broke(settings, proxy, look):
