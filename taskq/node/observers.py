@@ -21,7 +21,7 @@ WAITING_MAX = 1000
 log = get_logger(__name__)
 
 
-class Observers:
+class Teller:
     """Calls the observers. `loop`: where coroutines run."""
 
     def __init__(self, observers: Sequence[Callable[[Run], Any]], loop: asyncio.AbstractEventLoop) -> None:

@@ -50,7 +50,7 @@ from taskq.node.executors import Threads
 from taskq.node.known import known_tasks
 from taskq.node.load import complaint, greeting
 from taskq.node.loop import Outage
-from taskq.node.observers import Observers
+from taskq.node.observers import Teller
 from taskq.node.outcome import Ending
 from taskq.node.pipeline import Pipeline
 from taskq.node.quota import Quota
@@ -88,7 +88,7 @@ class Worker:
         self._start = start
         self._table = table
         self._node = node
-        self._observers = Observers(app.observers, asyncio.get_running_loop())
+        self._teller = Teller(app.observers, asyncio.get_running_loop())
         self._may_begin = asyncio.Event()
         self._recycling = False
         self._dismissed = asyncio.Event()
@@ -184,7 +184,7 @@ class Worker:
                 case Verdict(op=op, id=id, epoch=epoch):
                     self.desk.verdict(op, id, epoch)
                 case Fired(run=run):
-                    self._observers.hear(run)
+                    self._teller.hear(run)
                 case Drain(grace_ms=grace_ms):
                     self.leave(grace_ms)
                 case Stop():
