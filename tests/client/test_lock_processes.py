@@ -124,7 +124,7 @@ def far(proxy, namespace):
 
 def test_no_reply_is_no_lock(far, proxy, app):
     """Nobody can take it before its holder must think it lost."""
-    with pytest.raises(LockLost, match="didn't confirm it"), far.lock("l", ttl=1) as lock:  # noqa: PT012
+    with pytest.raises(LockLost, match="didn't confirm it"), far.lock("l", ttl=1) as lock:  # noqa: PT012 (the block is what is tested)
         first = lock.fence
         proxy.mode = "hole"
         with app.lock("l", wait=30) as other:

@@ -231,7 +231,7 @@ def test_a_second_release_says_so_and_changes_nothing(app):
 
 
 def test_a_lock_taken_away_is_told_at_the_end_of_the_block(app):
-    with pytest.raises(LockLost, match="was lost"), app.lock("l", ttl=0.6) as lock:  # noqa: PT012
+    with pytest.raises(LockLost, match="was lost"), app.lock("l", ttl=0.6) as lock:  # noqa: PT012 (the block is what is tested)
         app.client.release_lock("l", fence=lock.fence)
         with app.lock("l", wait=0) as other:
             assert other.fence > lock.fence
@@ -242,9 +242,9 @@ def test_a_lock_taken_away_is_told_at_the_end_of_the_block(app):
 
 
 def test_an_error_of_the_block_goes_first(app):
-    with pytest.raises(ZeroDivisionError) as caught, app.lock("l") as lock:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError) as caught, app.lock("l") as lock:  # noqa: PT012 (the block is what is tested)
         app.client.release_lock("l", fence=lock.fence)
-        1 / 0  # noqa: B018
+        1 / 0  # noqa: B018 (it raises)
     assert "'l'" in caught.value.__notes__[0]
 
 

@@ -37,7 +37,7 @@ async def far(proxy: Proxy, namespace: str) -> Any:
 
 @pytest.mark.parametrize("face", ["sync", "async"])
 @pytest.mark.parametrize("waits", [False, True], ids=["before the first look", "while it waits"])
-async def test_a_waiter_outlives_an_outage_that_is_longer_than_a_call(far, app, proxy, hand, face, waits):  # noqa: PLR0917
+async def test_a_waiter_outlives_an_outage_that_is_longer_than_a_call(far, app, proxy, hand, face, waits):  # noqa: PLR0917 (fixtures)
     id = app.by_name("t").enqueue().id
     job = far.job(id)
     proxy.mode = "pass" if waits else "hole"
@@ -100,7 +100,7 @@ async def test_thousands_may_wait_for_results_at_once(server_url, namespace, han
 
 @pytest.mark.parametrize("face", ["sync", "async"])
 @pytest.mark.parametrize("many", [False, True], ids=["one job", "several"])
-async def test_a_queue_is_registered_again_after_a_while(app, raw, namespace, monkeypatch, face, many):  # noqa: PLR0917
+async def test_a_queue_is_registered_again_after_a_while(app, raw, namespace, monkeypatch, face, many):  # noqa: PLR0917 (fixtures)
     task = app.by_name("t").using(queue="mail")
 
     async def enqueue() -> None:

@@ -439,10 +439,14 @@ async def test_what_a_claim_under_way_gives_runs_though_it_rests(play):
     await await_until(lambda: len(played.started) == 2)
 
 
-async def test_a_resting_worker_can_leave(play):
-    played = await play()
+async def test_a_resting_worker_can_leave():
+    played = Played(PlayedRedis())
+    running = asyncio.create_task(played.claimer.run())
     await at_rest(played)
     played.claimer.rest()
+    played.claimer.stop()
+    await await_until(running.done)
+    assert running.exception() is None
 
 
 async def test_going_on_without_a_rest_changes_nothing(play):

@@ -1,7 +1,5 @@
 """The scheduler moves all that is due, whatever its number, and nothing that isn't."""
 
-import time
-
 import pytest
 
 from taskq import commands
@@ -14,10 +12,6 @@ from tests.waiting import await_until
 def schedule(ground, monkeypatch):
     monkeypatch.setattr(scheduler, "LIMIT", 3)
     return Scheduler(ground.queues("default"))
-
-
-def ms_ago(ms):
-    return str(time.time_ns() // 1_000_000 - ms)
 
 
 async def test_due_jobs_become_available_later_ones_wait(ground, schedule):

@@ -154,7 +154,7 @@ def test_a_wrong_expression_is_refused_by_name(expression, message):
         ({"missed": "last"}, "missed='last' is none.*skip, latest, all"),
         ({"overlap": "queue_one"}, "did you mean 'queue-one'"),
         ({"overlap": []}, "overlap="),
-        ({"start": datetime(2030, 1, 1)}, "start=.*has no time zone"),  # noqa: DTZ001
+        ({"start": datetime(2030, 1, 1)}, "start=.*has no time zone"),  # noqa: DTZ001 (that is the point)
         ({"end": "tomorrow"}, "end='tomorrow' is no instant"),
         ({"start": "2030-01-02T00:00:00Z", "end": "2030-01-01T00:00:00Z"}, "end lies before start"),
         ({"start": "2030-01-01T00:00:01Z", "end": "2030-01-01T23:00:00Z"}, "none of its times lies between"),

@@ -37,7 +37,7 @@ def job(id: str) -> commands.NewJob:
 @pytest.mark.parametrize("known", [True, False], ids=["a connection is open", "none is open"])
 @pytest.mark.parametrize("own", [True, False], ids=["the call's own deadline", "the settings' deadline"])
 @pytest.mark.parametrize("many", [False, True], ids=["one", "several"])
-async def test_a_call_ends_with_its_deadline(proxy, settings, q, known, own, many):  # noqa: PLR0917
+async def test_a_call_ends_with_its_deadline(proxy, settings, q, known, own, many):  # noqa: PLR0917 (fixtures)
     settings = replace(settings, url=proxy.url, deadline_ms=20_000 if own else 1_000)
     server, aserver = connection.connect(settings), connection.connect_async(settings)
     if known:
@@ -136,7 +136,7 @@ async def test_a_loop_that_is_held_up_is_not_the_servers_fault(settings, q):
     await aserver.ping()
     calls = [asyncio.ensure_future(aserver.run(commands.counts(q))) for _ in range(200)]
     await asyncio.sleep(0)
-    time.sleep(1.5)  # noqa: ASYNC251
+    time.sleep(1.5)  # noqa: ASYNC251 (that is the point)
     assert {(await call).available for call in calls} == {0}
     await aserver.aclose()
 
