@@ -21,8 +21,9 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   exists     word    'raise': refuse the whole call if any id exists; else 'existing'
---   ...                  a job: id, token ('' for ids that are unique by themselves), task, executor ('' unknown),
---                        priority, due, expires ('' | '+ms from now' | 'ms'), n, then n pairs of field and value
+--   ...                  a job: id, token ('' for ids that are unique by themselves), task, executor ('' unknown), needs
+--                        ('' none), priority, due, expires ('' | '+ms from now' | 'ms'), lane ('' plain), once ('' nothing),
+--                        n, then n pairs of field and value
 -- REPLY
 --   {'ok', word, ...}   a job: available | scheduled (created), existing
 --   {'exists', id}      with 'raise' only; nothing was added
@@ -69,7 +70,7 @@ end
 local at = arg.rest
 while ARGV[at] do
   local id, after = ARGV[at], birth.after(at)
-  local word = answer(id, ARGV[at + 1], ARGV[at + 5])
+  local word = answer(id, ARGV[at + 1], ARGV[at + 6])
   if word == 'existing' and arg.exists == 'raise' then
     return { 'exists', id }
   end

@@ -24,7 +24,8 @@
 --   now        ms      '' = the server's clock; a test passes a time
 --   term       number  of the leader that relays; '' = somebody else relays what he caused himself
 --   ...                  a message: schedule, kind ('due' | 'manual'), nominal, fired_at, overlap; then its job, as for
---                        enqueue: id, token (''), task, executor, priority, due, expires, n, then n pairs
+--                        enqueue: id, token (''), task, executor, needs, priority, due, expires, lane, once, n,
+--                        then n pairs
 -- REPLY
 --   {'lost'}                 a later leader has relayed here; nothing was done
 --   {'ok', word, rest, ...}  a message: 'fired' and the job's id; 'existing' and its id, or '' if it is gone;

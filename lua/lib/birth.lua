@@ -1,6 +1,6 @@
 -- New jobs: read from the arguments of a call, and written with their class. In ARGV a job is id, token ('' for ids
--- that are unique by themselves), task, executor ('' unknown), priority, due, expires ('' | '+ms from now' | 'ms'), n,
--- then n pairs of field and value.
+-- that are unique by themselves), task, executor ('' unknown), needs ('' none), priority, due, expires ('' | '+ms from
+-- now' | 'ms'), lane ('' plain), once ('' nothing), n, then n pairs of field and value.
 
 local birth = { kinds = {} }
 
@@ -16,8 +16,8 @@ end
 
 -- Where the arguments of the job at ARGV[at] end: the place after them.
 function birth.after(at)
-  args.number(ARGV[at + 4], 'priority', -512, 511)
-  local after = at + 8 + 2 * args.number(ARGV[at + 7], 'number of fields', 0)
+  args.number(ARGV[at + 5], 'priority', -512, 511)
+  local after = at + 11 + 2 * args.number(ARGV[at + 10], 'number of fields', 0)
   if not ARGV[after - 1] then
     error('job ' .. ARGV[at] .. ' has fewer fields than it says', 0)
   end
@@ -26,12 +26,13 @@ end
 
 -- The job whose arguments stand from ARGV[at] up to `after`.
 function birth.read(at, after, now)
-  local task, due = ARGV[at + 2], clock.at(ARGV[at + 5], now)
-  local job = { id = ARGV[at], task = task, priority = ARGV[at + 4], class = class_of(task, ARGV[at + 3]) }
-  job.expires = clock.at(ARGV[at + 6], now)
+  local task, due = ARGV[at + 2], clock.at(ARGV[at + 6], now)
+  local job = { id = ARGV[at], task = task, priority = ARGV[at + 5], class = class_of(task, ARGV[at + 3]) }
+  job.expires = clock.at(ARGV[at + 7], now)
+  job.lane = ARGV[at + 8] ~= '' and ARGV[at + 8] or nil
   job.created_at = clock.text(now)
   job.due = due and due > now and due or nil
-  job.more = { 'task', task, 'created_at', job.created_at, unpack(ARGV, at + 8, after - 1) }
+  job.more = { 'task', task, 'created_at', job.created_at, unpack(ARGV, at + 11, after - 1) }
   job.token = ARGV[at + 1]
   return job
 end
@@ -47,6 +48,7 @@ function birth.write(jobs, now)
     end
     if job.priority ~= '0' then set('priority', job.priority) end
     if job.class ~= 'async' then set('class', job.class) end
+    if job.lane then set('lane', job.lane) end
     if job.token ~= '' then set('token', job.token) end
     if job.due then set('scheduled_at', clock.text(job.due)) end
     if job.expires then

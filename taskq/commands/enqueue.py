@@ -27,6 +27,9 @@ class NewJob(NamedTuple):
         due: when it may start: '' (now), '+<ms from now>' or '<ms since 1970>'.
         expires: by when it must have started, in the same form.
         fields: further fields of the record (`taskq.record`), without those above.
+        lane: '<fairness key>:<gates>', where it has keys (`taskq.lanes`); '' for a plain lane.
+        once: what it is unique by (`taskq.once`); '' for nothing.
+        needs: what it needs of a worker beside an executor (`taskq.needs`); '' for nothing.
     """
 
     id: str
@@ -37,10 +40,14 @@ class NewJob(NamedTuple):
     due: str
     expires: str
     fields: Mapping[str, Arg]
+    lane: str = ""
+    once: str = ""
+    needs: str = ""
 
     def put_into(self, args: list[Arg]) -> None:
         """Appends it as scripts read it (`lua/lib/birth.lua`)."""
-        args += (self.id, self.token, self.task, self.executor, self.priority, self.due, self.expires, len(self.fields))
+        args += (self.id, self.token, self.task, self.executor, self.needs, self.priority, self.due, self.expires)
+        args += (self.lane, self.once, len(self.fields))
         for pair in self.fields.items():
             args += pair
 

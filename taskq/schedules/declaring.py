@@ -172,7 +172,7 @@ def declared(name: str, rule: Rule, call: Call[Any]) -> Declared:
     task = call.task
     check_options(task.options)
     job = task.plan().new_job(call.payload)
-    template = Template(job.task, job.executor, job.priority, job.due, job.expires, job.fields)
+    template = Template(*job[2:])
     return Declared(name, calendar.rule_text(rule), rule.overlap, task.queue, task.name, template.pack())
 
 

@@ -32,6 +32,9 @@ class Template(NamedTuple):
     due: str
     expires: str
     fields: Mapping[str, Arg]
+    lane: str = ""
+    once: str = ""
+    needs: str = ""
 
     def pack(self) -> bytes:
         """Its bytes.
@@ -51,7 +54,7 @@ class Template(NamedTuple):
         """The job of one nominal time: its id is made of schedule and time, so that it is the same whoever makes it."""
         fields: dict[str, Arg] = {**self.fields, "schedule": schedule, "scheduled_for": nominal_ms}
         id = job_id(queue, schedule, kind, nominal_ms)
-        return NewJob(id, "", self.task, self.executor, self.priority, self.due, self.expires, fields)
+        return NewJob(id, "", *self[:5], fields, *self[6:])
 
 
 def job_id(queue: str, schedule: str, kind: str, nominal_ms: int) -> str:
@@ -73,7 +76,8 @@ def unpack(packed: bytes) -> Template:
     if not isinstance(found, list) or len(found) < 7 or found[0] != _VERSION:
         raise ValueError("its template is of another version")
     _, task, executor, priority, due, expires, fields = found[:7]
-    words = (task, executor, due, expires)
+    keys = found[7:10]
+    words = (task, executor, due, expires, *keys)
     if not all(isinstance(each, str) for each in words) or not task or not isinstance(fields, dict):
         raise ValueError("its template is damaged")
     whole = isinstance(priority, int) and LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY
@@ -81,4 +85,4 @@ def unpack(packed: bytes) -> Template:
     plain = all(isinstance(name, str) and isinstance(value, str | bytes | int) for name, value in fields.items())
     if not (whole and timed and plain):
         raise ValueError("its template is damaged")
-    return Template(task, executor, priority, due, expires, fields)
+    return Template(task, executor, priority, due, expires, fields, *keys)

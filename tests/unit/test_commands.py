@@ -104,7 +104,11 @@ OF_THE_CLUSTER = {
     *("declare_schedules", "due_schedules", "schedules", "fire", "outbox", "relayed"),
 }
 ARGUMENTS: dict[str, list[Any]] = {
-    "enqueue": [7, "raise", *["email:1", "token", "t", "async", 5, "+10", "", 2, "payload", b"\x00", "keep", 0] * 2],
+    "enqueue": [
+        7,
+        "raise",
+        *["email:1", "token", "t", "async", "", 5, "+10", "", "", "", 2, "payload", b"\x00", "keep", 0] * 2,
+    ],
     "claim": [7, "w", 3, 8000, 2, "async", 2, "thread", 1],
     "renew": [7, 8000, "email:1", 9, "w"],
     "complete": [7, "w", "email:1", 9, b"r"],
@@ -164,7 +168,7 @@ ARGUMENTS: dict[str, list[Any]] = {
         5,
         6,
         "skip",
-        *["email:1", "", "t", "async", 5, "+10", ""],
+        *["email:1", "", "t", "async", "", 5, "+10", "", "", ""],
         2,
         "payload",
         b"\x00",
