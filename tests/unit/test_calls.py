@@ -77,7 +77,7 @@ def plan(options: Options | None = None, said: Options | None = None) -> Plan:
 def test_a_plain_job_stores_nothing_but_its_payload():
     job = plan().new_job(b"x")
     assert job.id.startswith("default:") and uuid.UUID(job.id.partition(":")[2]).version == 7  # noqa: PT018
-    assert job._replace(id="") == ("", "", "shop.send", "async", 0, "", "", {"payload": b"x"})
+    assert job._replace(id="") == ("", "", "shop.send", "async", 0, "", "", {"payload": b"x"}, "", "", "")
 
 
 def test_no_arguments_no_payload():

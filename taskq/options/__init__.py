@@ -1,0 +1,30 @@
+"""What may be said about a job besides its arguments: one vocabulary, checked where it is said.
+
+The same names serve `TaskQ(defaults=Options(…))`, `@app.task(…)` and
+`task.using(…)`. `layer` holds the options and lays them over one another,
+`rules` the rule of each, `names` what they are called elsewhere.
+"""
+
+from taskq.options.declaration import Declaration, checked_task_name, declare
+from taskq.options.layer import KILL_AFTER_MS, Options, TaskVocabulary, Vocabulary, merge
+from taskq.options.rules import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskq.options.travel import heard, stored_fields, told
+
+DEFAULT_QUEUE = "default"
+
+__all__ = [
+    "DEFAULT_QUEUE",
+    "HIGHEST_PRIORITY",
+    "KILL_AFTER_MS",
+    "LOWEST_PRIORITY",
+    "Declaration",
+    "Options",
+    "TaskVocabulary",
+    "Vocabulary",
+    "checked_task_name",
+    "declare",
+    "heard",
+    "merge",
+    "stored_fields",
+    "told",
+]
