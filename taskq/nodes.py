@@ -40,7 +40,8 @@ class Nodes:
     A node is a dict as JSON has it: `id hostname host port pid version state health leader queues tasks workers
     concurrency capacity labels metadata incarnation created_at last_seen stats`. `state` is active, draining or dead;
     `health` healthy (the last beat is younger than 15 s), warning (than 30 s) or unhealthy; `stats` has `slots`, `busy`
-    and `running`: job, task and started_at of at most 250.
+    and `running`: job, task and started_at of at most 250; `queues` and `workers` where these are scaled: within
+    which bounds.
 
     Orders reach a node within a second or two. Each says how things shall be, so giving it twice does no harm; that it
     was done is seen in the node's `state`.
@@ -126,21 +127,22 @@ class Nodes:
         """As `stop`, awaited."""
         await self._aorder("stop", id)
 
-    def scale(self, id: str, *, workers: int | None = None, slots: int | None = None) -> None:
+    def scale(self, id: str, *, workers: int | tuple[int, int] | None = None, slots: int | None = None) -> None:
         """Change how much a node runs at a time, until it ends. No running job is stopped for it.
 
         Args:
             id: a node's id, or "*" for every node that lives now.
-            workers: how many worker processes, 1 to 1000; None leaves it. One that is too many finishes what it runs.
+            workers: how many worker processes, 1 to 1000, or from how many to how many the leader may have them, as
+                `(2, 8)`; None leaves it. One that is too many finishes what it runs.
             slots: how many coroutines each of them runs at a time, 0 to 10,000; None leaves it.
 
         Raises:
-            ValueError: a number out of range, or none.
+            ValueError, TypeError: a number out of range, none, or no whole number.
             NodeNotFound, Unavailable: as for `drain`.
         """
         self._order("scale", id, _scaled(workers, slots))
 
-    async def ascale(self, id: str, *, workers: int | None = None, slots: int | None = None) -> None:
+    async def ascale(self, id: str, *, workers: int | tuple[int, int] | None = None, slots: int | None = None) -> None:
         """As `scale`, awaited."""
         await self._aorder("scale", id, _scaled(workers, slots))
 
@@ -175,15 +177,31 @@ def _page(found: commands.Nodes, limit: int, offset: int, *, leader: str) -> dic
     return {"data": data, "total": found.total, "limit": limit, "offset": offset}
 
 
-def _scaled(workers: int | None, slots: int | None) -> dict[str, int]:
-    said = {name: n for name, n in (("workers", workers), ("slots", slots)) if n is not None}
-    if not said:
+def _scaled(workers: int | tuple[int, int] | None, slots: int | None) -> dict[str, Any]:
+    if workers is None and slots is None:
         raise ValueError("give workers=, slots= or both")
-    for name, least, most in (("workers", 1, 1_000), ("slots", 0, 10_000)):
-        if not least <= said.get(name, least) <= most:
-            why = ": a node without workers would end; drain it instead" if said[name] == 0 else ""
-            raise ValueError(f"{name}={said[name]} is out of range, {least} to {most}{why}")
+    said: dict[str, Any] = {}
+    if isinstance(workers, tuple):
+        if len(workers) != 2:
+            raise ValueError(f"workers={shown(workers)} is no range: give it as (2, 8)")
+        least, most = (_number("workers", each, 1, 1_000) for each in workers)
+        if least > most:
+            raise ValueError(f"workers={shown(workers)} goes backwards")
+        said["workers"] = [least, most]
+    elif workers is not None:
+        said["workers"] = _number("workers", workers, 1, 1_000)
+    if slots is not None:
+        said["slots"] = _number("slots", slots, 0, 10_000)
     return said
+
+
+def _number(name: str, n: int, least: int, most: int) -> int:
+    if type(n) is not int:
+        raise TypeError(f"{name}={shown(n)} is no whole number")
+    if not least <= n <= most:
+        why = ": a node without workers would end; drain it instead" if n == 0 else ""
+        raise ValueError(f"{name}={n} is out of range, {least} to {most}{why}")
+    return n
 
 
 def _none(id: str, living: commands.Nodes) -> NodeNotFound:

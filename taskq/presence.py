@@ -64,9 +64,11 @@ def _stats(read: Any) -> dict[str, Any]:
     running = stats.get("running")
     shown = [each for each in running if isinstance(each, dict)] if isinstance(running, list) else []
     counts = {name: n if isinstance(n := stats.get(name), int) else 0 for name in ("slots", "busy")}
-    queues = _scaled(stats.get("scaling"))
+    scaling = stats.get("scaling")
+    queues, workers = _scaled(scaling), _ranging(scaling)
     return {
         **counts,
+        **({"workers": workers} if workers else {}),
         **({"queues": queues} if queues else {}),
         "running": [{name: each.get(name) for name in ("job", "task", "started_at")} for each in shown],
     }
@@ -80,6 +82,12 @@ def _scaled(told: Any) -> dict[str, dict[str, Any]]:
         for name, each in (queues.items() if isinstance(queues, dict) else ())
         if isinstance(each, dict)
     }
+
+
+def _ranging(told: Any) -> dict[str, Any]:
+    """From how many workers to how many the node is scaled; nothing if it isn't."""
+    workers = told.get("workers") if isinstance(told, dict) else None
+    return {word: workers.get(word) for word in ("least", "most")} if isinstance(workers, dict) else {}
 
 
 def _read(text: str | None) -> Any:

@@ -13,6 +13,7 @@ from taskq.cli import output
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values
+from taskq.cli.serve import worker_count
 from taskq.nodes import EVERY
 
 SEEN_S = 10.0
@@ -86,6 +87,8 @@ def show(*, id: str, json_: bool) -> None:
     stats = found.pop("stats")
     output.pairs((name, output.in_a_line(name, value)) for name, value in found.items())
     output.put(f"{stats['busy']} of {stats['slots']} slots are busy")
+    if workers := stats.get("workers"):
+        output.put(f"workers: {_range(workers)}, as needed")
     for queue, each in stats.get("queues", {}).items():
         output.put(f"{queue}: {each['busy']} of {each['slots']} slots; from {each['least']} to {each['most']}")
     if stats["running"]:
@@ -93,6 +96,10 @@ def show(*, id: str, json_: bool) -> None:
         output.table(("job", "task", "started at"), rows, spare={"task": 12})
     if stats["busy"] > len(stats["running"]):
         output.note(f"{stats['busy'] - len(stats['running'])} more, which started later")
+
+
+def _range(bounds: dict[str, Any]) -> str:
+    return f"{bounds['least']}..{bounds['most']}"
 
 
 def _named(ids: tuple[str, ...], every: bool, place: TaskQ) -> list[str]:  # noqa: FBT001 (a flag, passed on)
@@ -167,30 +174,36 @@ def resume(*, ids: tuple[str, ...], every: bool) -> None:
     short_help="Change how much nodes run at a time.",
     examples=(
         "taskq node scale web-1-4711-3fa9c1 --workers 4",
+        "taskq node scale --all --workers 2..8",
         "taskq node scale --all --slots 50",
     ),
 )
 @_ids
 @_every
-@click.option("-w", "--workers", type=int, metavar="N", help="Worker processes.")
+@click.option("-w", "--workers", metavar="N", help="Worker processes; 2..8: as many of these as are needed.")
 @click.option("--slots", type=int, metavar="N", help="Coroutines at a time, a worker.")
 @server_options
-def scale(*, ids: tuple[str, ...], every: bool, workers: int | None, slots: int | None) -> None:
-    """Change how many workers nodes have, or how many coroutines each runs at a time, until the nodes end.
+def scale(*, ids: tuple[str, ...], every: bool, workers: str | None, slots: int | None) -> None:
+    """Change how many workers nodes have, or how many coroutines each runs at a time, until the nodes end. A number of
+    workers stays; within a range it follows need.
 
     No running job is stopped for it: a worker that is too many finishes what it has.
     """
     place = app()
+    wanted = None if workers is None else worker_count(workers)
 
     def order(id: str) -> None:
         with checked_values():
-            place.nodes.scale(id, workers=workers, slots=slots)
+            place.nodes.scale(id, workers=wanted, slots=slots)
 
     def done(seen: Seen) -> str:
         if seen is None:
             return ""
-        now = seen["workers"], seen["concurrency"].get("async")
-        return f"{now[0]} workers of {now[1]} slots" if workers in (None, now[0]) and slots in (None, now[1]) else ""
+        bounds, each = seen["stats"].get("workers"), seen["concurrency"].get("async")
+        now = (bounds["least"], bounds["most"]) if bounds else seen["workers"]
+        if wanted not in (None, now) or slots not in (None, each):
+            return ""
+        return f"{seen['workers'] if not bounds else _range(bounds)} workers of {each} slots"
 
     _tell(place, _named(ids, every, place), order, done)
 

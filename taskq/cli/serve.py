@@ -30,7 +30,14 @@ def node_options(grace: str) -> Callable[[F], F]:
             metavar="A,B",
             help="Queues, best first [all of APP's]; A=3,B=1: by weight; A=2..20: slots to scale within.",
         ),
-        click.option("-w", "--workers", metavar="N", default="1", show_default=True, help="Worker processes."),
+        click.option(
+            "-w",
+            "--workers",
+            metavar="N",
+            default="1",
+            show_default=True,
+            help="Worker processes; 2..8: as many of these as are needed.",
+        ),
         click.option(
             "-c", "--concurrency", type=int, default=100, show_default=True, help="Coroutines at a time, a worker."
         ),
@@ -144,12 +151,14 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
     from taskq.units import duration_ms
 
     asked = queues_asked(given["queues"])
+    workers = worker_count(given["workers"])
     with checked_values():
         return NodeOptions(
             queues=asked.names,
             weights=asked.weights,
             ranges=asked.ranges,
-            workers=worker_count(given["workers"]),
+            workers=workers if isinstance(workers, int) else workers[0],
+            worker_range=workers if isinstance(workers, tuple) else None,
             concurrency=given["concurrency"],
             threads=given["threads"],
             grace_ms=duration_ms(given["grace"], name="--grace"),
@@ -193,10 +202,8 @@ def memory_limit(text: str | None) -> int:
     return size_bytes(text, name="--max-memory")
 
 
-def worker_count(text: str) -> int:
-    """`-w 2`; a range is refused as "not yet"."""
-    if ".." in text:
-        not_yet(f"a range of workers (-w {text})")
-    if not re.fullmatch("[0-9]{1,6}", text):
-        raise WrongUsage(f"-w {shown(text)} is no number of workers: give such as -w 2")
-    return int(text)
+def worker_count(text: str) -> int | tuple[int, int]:
+    """`-w 2`, or from how many to how many, as in `-w 2..8`."""
+    if found := re.fullmatch(r"([0-9]{1,6})(?:\.\.([0-9]{1,6}))?", text):
+        return (int(found[1]), int(found[2])) if found[2] else int(found[1])
+    raise WrongUsage(f"-w {shown(text)} is no number of workers: give such as -w 2 or -w 2..8")

@@ -58,7 +58,7 @@ def doings(
         state: `active` or `draining`.
         workers: how many there should be.
         concurrency: executor kind → how many jobs each of them runs at a time.
-        scaling: as `Allotment.shown`.
+        scaling: as `Allotment.shown` and `ranging`.
     """
     runs = running(children)
     slots = sum(child.ready for child in children) * sum(concurrency.values())
@@ -71,6 +71,16 @@ def doings(
         "concurrency": _json(concurrency),
         "stats": _json(stats),
     }
+
+
+def ranging(options: NodeOptions, cores: float, *, queues: Iterable[str]) -> dict[str, Any]:
+    """What the leader reads to say how many workers this node shall have; nothing if their number stays."""
+    if options.worker_range is None:
+        return {}
+    least, most = options.worker_range
+    plain = [queue for queue in queues if queue not in options.ranges]
+    told = {"least": least, "most": most, "now": options.workers, "each": options.each}
+    return {"workers": told | {"cores": round(cores, 2), "queues": plain}}
 
 
 def running(children: Iterable[Told]) -> list[dict[str, str | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -11,7 +11,8 @@ class NodeOptions:
     """How a node serves APP. Durations in ms.
 
     `queues` in order, best first; empty: all that APP's tasks name, and `default`. `workers` processes, each running
-    up to `concurrency` coroutines and `threads` threads at a time. `grace_ms`: what running jobs get after SIGTERM.
+    up to `concurrency` coroutines and `threads` threads at a time; `worker_range`: from how many to how many their
+    number is scaled, None: it stays. `grace_ms`: what running jobs get after SIGTERM.
     `burst`: end when nothing is available, running or due. `flags`: settings given on the command line (url,
     namespace). `log`: how workers log (the keywords of `log.setup`). `wedged_ms`: how long a worker's loop may stand
     still, while no job can be what holds it, before the worker is killed. `labels`, `capacity` (what it can run at
@@ -24,6 +25,7 @@ class NodeOptions:
 
     queues: tuple[str, ...] = ()
     workers: int = 1
+    worker_range: tuple[int, int] | None = None
     concurrency: int = 100
     threads: int = 16
     grace_ms: int = 25_000
@@ -41,7 +43,10 @@ class NodeOptions:
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _between("workers", self.workers, 1, 1_000)
+        least, most = self.worker_range or (self.workers, self.workers)
+        _between("workers", least, 1, 1_000)
+        _between("workers", most, least, 1_000)
+        _between("workers", self.workers, least, most)
         _between("concurrency", self.concurrency, 0, 10_000)
         _between("threads", self.threads, 0, 1_000)
         _between("grace", self.grace_ms, 0, 7 * 24 * 3_600_000)
@@ -49,7 +54,7 @@ class NodeOptions:
         _between("health_port", self.health_port, 0, 65_535)
         _between("max_jobs", self.max_jobs, 0, 10**12)
         _between("max_memory", self.max_memory, 0, 2**60)
-        if not self.concurrency + self.threads:
+        if not self.each:
             raise ValueError("concurrency and threads are both 0: such a worker could run nothing")
         self._check_ranges()
 
@@ -64,16 +69,42 @@ class NodeOptions:
             )
 
     @property
+    def each(self) -> int:
+        """How many jobs a worker runs at a time."""
+        return self.concurrency + self.threads
+
+    @property
     def total(self) -> int:
-        """How many jobs all its workers run at a time."""
-        return self.workers * (self.concurrency + self.threads)
+        """How many jobs all its workers run at a time, when there are as many as there may be."""
+        return (self.worker_range[1] if self.worker_range else self.workers) * self.each
+
+    def scaled(self, *, workers: Any = None, slots: Any = None, within: Any = None) -> NodeOptions:
+        """What it is once it was told: so many workers, or from how many to how many; so many coroutines in each; so
+        many workers `within` its range, which is nothing where their number stays.
+
+        Raises:
+            ValueError, TypeError: a number that can't be.
+        """
+        asked: dict[str, Any] = {} if slots is None else {"concurrency": slots}
+        if isinstance(workers, list | tuple):
+            least, most = workers
+            _between("workers", most, least, 1_000)
+            asked |= {"worker_range": (least, most), "workers": min(most, max(least, self.workers))}
+        elif workers is not None:
+            asked |= {"worker_range": None, "workers": workers}
+        elif within is not None and self.worker_range is not None:
+            least, most = self.worker_range
+            asked["workers"] = min(most, max(least, within))
+        return replace(self, **asked)
 
     @property
     def slots(self) -> int:
         """Slots of a worker's table: what it runs, and as much again three times for finishes under way."""
-        return 4 * (self.concurrency + self.threads) + 64
+        return 4 * self.each + 64
 
 
 def _between(name: str, value: int, low: int, high: int) -> None:
+    if type(value) is not int:
+        raise TypeError(f"{name} is no whole number")
     if not low <= value <= high:
         raise ValueError(f"{name} is {value}: from {low} to {high}")

@@ -53,8 +53,10 @@ class Orders:
         self._show()
 
     def _scale(self, order: Order, said: dict[str, Any]) -> bool:
-        """`workers`: how many processes; `slots`: how many coroutines each runs at a time. The rest is for others."""
-        ours = {name: said[name] for name in ("workers", "slots") if name in said}
+        """`workers`: how many processes, or from how many to how many; `within`: how many of these, as the leader says;
+        `slots`: how many coroutines each runs at a time. The rest is for others.
+        """
+        ours = {name: said[name] for name in ("workers", "within", "slots") if name in said}
         try:
             return self._supervisor.scale(**ours) if ours else False
         except (TypeError, ValueError) as error:

@@ -27,7 +27,8 @@ from taskq.node.burial import Undertaker
 from taskq.node.census import Census
 from taskq.node.channel import Fired, Hello
 from taskq.node.child import COMMAND, Child, is_stopped
-from taskq.node.doings import doings
+from taskq.node.cores import Cores
+from taskq.node.doings import doings, ranging
 from taskq.node.fit import unfit
 from taskq.node.health import Health, PortRefused, answering
 from taskq.node.janitor import Janitor
@@ -181,11 +182,13 @@ async def _with_redis(
         children=lambda: [child for child in supervisor.children if child.ready and not child.leaving.is_set()],
     )
 
+    cores = Cores(children)
+
     def told() -> dict[str, str | int]:
         now = supervisor.options
         slots = {"async": now.concurrency, "thread": now.threads}
         state = "draining" if resting() else "active"
-        given = allotment.shown()
+        given = allotment.shown() | ranging(now, cores.used, queues=supervisor.queues)
         return doings(children(), state=state, workers=now.workers, concurrency=slots, scaling=given)
 
     cluster = keys.cluster(settings.namespace)
@@ -209,6 +212,7 @@ async def _with_redis(
         "census": census.step,
         "scaler": Scaler(queues, cluster, settings.namespace, node, term=lambda: leader.term).step,
         **({"allotment": allotment.step} if options.ranges else {}),
+        "cores": cores.step,
     }
     # Only the reaper asks every queue every second. They begin one after the other, and so share a connection.
     loops = [

@@ -1,15 +1,18 @@
-"""How many slots a queue should have: pure policy, fed with what its counters say every five seconds.
+"""How many slots a queue should have, and a node workers: pure policy, fed with what is counted every five seconds.
 
 A queue needs (rate of arrival + backlog / time to drain it) × mean run time. What it has follows up at once, and down
 only after it was too much for half a minute, to the most that was needed meanwhile: a need that swings is followed by
 its crests. The backlog alone decides nothing: long jobs that nobody waits for need no slots.
+
+A node needs workers for the slots that its queues need of it, and for the cores that its workers use: who computes is
+full long before its slots are. Their number follows by the same rule.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 EVERY_S = 5.0
@@ -18,6 +21,7 @@ _SMOOTH = 0.4  # weight of the newest measurement
 _UP, _DOWN = 1.1, 0.8  # what is needed, against what there is
 _PATIENCE = 6  # decisions in a row
 _FIRST_S = 1.0  # a job's run time while none has ended
+_FULL = 0.8  # how much of a core a worker should use at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Load:
 
 
 class Steady:
-    """What one queue is given: its need, without flapping. `slots`: so far."""
+    """What one queue is given, or a node of workers: its need, without flapping. `slots`: so far."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -85,12 +89,13 @@ class Steady:
     def follow(self, need: float, low: int, high: int) -> int:
         """The slots to have now, between `low` and `high`."""
         wanted = min(high, max(low, math.ceil(need - 1e-9)))
+        self.slots = min(high, self.slots)
         if wanted >= self.slots * _UP or self.slots < low or (wanted == high > self.slots):
             self._low.clear()
             self.slots = wanted
-        elif wanted <= self.slots * _DOWN or self.slots > high:
+        elif wanted <= self.slots * _DOWN:
             self._low.append(wanted)
-            if len(self._low) == _PATIENCE or self.slots > high:
+            if len(self._low) == _PATIENCE:
                 self.slots = max(self._low)
                 self._low.clear()
         else:
@@ -150,3 +155,32 @@ def balance(wanted: Mapping[str, int], sites: Mapping[str, Site]) -> dict[str, d
         for node, more in divide(max(0, missing), room).items():
             given[node][queue] += more
     return given
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The workers of a node that scales their number: from how many to how many, how many there shall be so far, how
+    many slots each has, how many cores they use, and the queues they serve whose slots have no range.
+    """
+
+    least: int
+    most: int
+    now: int
+    each: int
+    cores: float
+    queues: Collection[str]
+
+
+def hands(
+    needs: Mapping[str, float], crews: Mapping[str, Crew], given: Mapping[str, Mapping[str, int]]
+) -> dict[str, float]:
+    """Node → the workers it needs. `needs`: queue → slots; `given`: node → queue → slots, of queues with a range."""
+    taken = {node: sum(given.get(node, {}).values()) for node in crews}
+    rooms = {node: max(0, crew.most * crew.each - taken[node]) for node, crew in crews.items()}
+    sites = {node: Site(dict.fromkeys(crew.queues, (0, rooms[node])), rooms[node]) for node, crew in crews.items()}
+    plain = {queue for crew in crews.values() for queue in crew.queues}
+    parts = balance({queue: math.ceil(needs[queue] - 1e-9) for queue in plain}, sites)
+    return {
+        node: max((taken[node] + sum(parts[node].values())) / crew.each, crew.cores / _FULL)
+        for node, crew in crews.items()
+    }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import replace
 from typing import Any
 
 from taskq.log import get_logger
@@ -136,15 +135,12 @@ class Supervisor:
                 child.send(Begin())
         return True
 
-    def scale(self, *, workers: int | None = None, slots: int | None = None) -> bool:
+    def scale(self, **told: Any) -> bool:
         """Have so many workers, so many coroutines at a time in each; no job is stopped. Whether it changed anything.
-
-        Raises:
-            ValueError, TypeError: a number that can't be, and nothing was changed.
+        Arguments and errors as of `NodeOptions.scaled`.
         """
         before = self.options
-        wanted: dict[str, Any] = {"workers": workers, "concurrency": slots}
-        self.options = replace(before, **{name: n for name, n in wanted.items() if n is not None})
+        self.options = before.scaled(**told)
         if self.options.concurrency != before.concurrency:
             for child in self.children:
                 child.send(Slots(self.options.concurrency))

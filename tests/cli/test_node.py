@@ -148,10 +148,23 @@ def test_a_node_is_scaled_while_it_runs(taskq, app, worker):
     assert worker.poll() is None
 
 
+def test_a_node_is_given_a_range_of_workers_and_keeps_within_it(taskq, app, worker):
+    (node,) = app.nodes.list()["data"]
+    id = node["id"]
+    assert taskq("node", "scale", id, "-w", "2..3", "--slots", "4").stdout == f"{id}: 2..3 workers of 4 slots\n"
+    seen = json.loads(taskq("node", "show", id, "--json").stdout)
+    assert (seen["workers"], seen["stats"]["workers"]) == (2, {"least": 2, "most": 3})
+    assert "workers: 2..3, as needed\n" in taskq("node", "show", id).stdout
+    assert taskq("node", "scale", id, "-w", "2").stdout == f"{id}: 2 workers of 4 slots\n"
+    assert "workers" not in app.nodes.get(id)["stats"]
+
+
 @pytest.mark.parametrize(
     "words, told",
     [
         (("--workers", "0"), "drain it instead"),
+        (("--workers", "3..2"), "goes backwards"),
+        (("--workers", "many"), "give such as -w 2 or -w 2..8"),
         (("--slots", "-1"), "out of range"),
         ((), "give --workers, --slots or both"),
     ],

@@ -47,7 +47,11 @@ WRONG = [
     (("worker",), "give APP, as module or module:attribute, or set TASKQ_APP"),
     (("dev", "--", "python"), "give APP, as module or module:attribute, or set TASKQ_APP"),
     (("worker", "shop/app.py"), "module[:attribute]"),
-    (("worker", "shop", "-w", "many"), "-w"),
+    (("worker", "shop", "-w", "many"), "give such as -w 2 or -w 2..8"),
+    (("worker", "shop", "-w", "2.."), "give such as -w 2 or -w 2..8"),
+    (("worker", "shop", "-w", "0..2"), "workers is 0: from 1 to 1000"),
+    (("worker", "shop", "-w", "4..2"), "workers is 2: from 4 to 1000"),
+    (("worker", "shop", "-q", "email=9..20", "-w", "1..2", "-c", "4", "--threads", "0"), "more than all 8"),
     (("worker", "shop", "-q", ","), "-q"),
     (("worker", "shop", "-q", "email=0"), "a weight is a number above 0"),
     (("worker", "shop", "-q", "email="), "a weight is a number above 0"),
@@ -80,7 +84,6 @@ LATER = [
     ("queue", "limit", "email"),
     ("stats", "--watch"),
     ("enqueue", "a.b", "--unique", "k"),
-    ("worker", "shop", "-w", "2..8"),
     ("worker", "shop", "--processes", "2"),
 ]
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from taskq.cli.main import cli
 from taskq.errors import JobFailed
+from taskq.state import State
 from tests.waiting import wait_until
 
 
@@ -70,6 +71,26 @@ def test_a_queues_slots_follow_what_it_needs(start, app, place):
     assert max(seen) == 4
     (node,) = wait_until(lambda: app.nodes.list()["data"])
     assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["queues"]["default"]["slots"] == 4)
+
+
+def test_workers_follow_what_is_needed_and_one_that_is_too_many_finishes_what_it_has(start, app, place):
+    task = app.by_name("shop.slow", queue="default")
+    app.enqueue_many([task.call(1) for _ in range(300)])  # ten slots
+    process = start("worker", "shop", "-w", "1..3", "-c", "2", "--threads", "0", "--log-format", "text", *place)
+    (node,) = wait_until(lambda: app.nodes.list()["data"], 40)
+    assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["slots"] == 6, 50)
+    long = [task.using(priority=9).enqueue(8) for _ in range(6)]
+    wait_until(lambda: {job.refresh().state for job in long} == {State.RUNNING}, 40)
+    app.queue("default").purge()
+    app.nodes.scale(node["id"], workers=(1, 2))
+    wait_until(lambda: app.nodes.get(node["id"])["workers"] == 2, 30)
+    assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["slots"] == 4, 40), "the third has gone"
+    assert {job.result(timeout=40) for job in long} == {None}
+    assert {job.refresh().attempt for job in long} == {1}
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 0, told
+    assert "workers are scaled" in told
 
 
 def test_options_reach_the_node_and_its_workers(start, app, place):

@@ -55,10 +55,16 @@ async def test_scaling_says_what_shall_be(app, enter, orders):
     app.nodes.scale("n", workers=3)
     await app.nodes.ascale("*", slots=0, workers=1)
     assert orders() == [("scale", "n", '{"workers": 3}'), ("scale", "*", '{"workers": 1, "slots": 0}')]
-    for wrong in ({}, {"workers": 0}, {"workers": 1_001}, {"slots": -1}, {"slots": 10_001}):
+    app.nodes.scale("n", workers=(2, 8))
+    assert orders()[-1] == ("scale", "n", '{"workers": [2, 8]}')
+    numbers = ({}, {"workers": 0}, {"workers": 1_001}, {"slots": -1}, {"slots": 10_001})
+    for wrong in (*numbers, {"workers": (0, 2)}, {"workers": (3, 2)}, {"workers": (2,)}):
         with pytest.raises(ValueError, match=next(iter(wrong), "give workers=")):
             app.nodes.scale("n", **wrong)
-    assert len(orders()) == 2
+    for wrong in ({"workers": "2"}, {"workers": True}, {"workers": ("2", 3)}, {"slots": 1.5}):
+        with pytest.raises(TypeError, match=f"{next(iter(wrong))}=.* is no whole number"):
+            app.nodes.scale("n", **wrong)
+    assert len(orders()) == 3
     await app.aclose()
 
 

@@ -126,9 +126,29 @@ async def test_slots_are_told_to_every_worker_and_to_those_that_follow(told):
     assert (told.supervisor.options.concurrency, told.supervisor.options.workers) == (7, 2)
 
 
-@pytest.mark.parametrize(
-    "more", ['{"workers": 0}', '{"workers": "many"}', '{"slots": -1}', "{", "[1]", "null", "", '{"x": 1}']
-)
+async def test_within_a_range_the_leader_says_how_many_workers(told):
+    told("scale", '{"within": 4}')
+    assert told.supervisor.options.workers == 2, "their number stays"
+    told("scale", '{"workers": [1, 3]}')
+    assert (told.supervisor.options.workers, told.supervisor.options.worker_range) == (2, (1, 3))
+    told("scale", '{"within": 9, "queues": {"email": 7}}')
+    await await_until(lambda: [each.ready for each in told.supervisor.children] == [True] * 3)
+    assert told.allotment.shown()["queues"]["email"]["slots"] == 7
+    told("scale", '{"within": 1}')
+    await await_until(lambda: len(told.supervisor.children) == 1)
+    told("scale", '{"workers": 2}')
+    told("scale", '{"within": 3}')
+    assert (told.supervisor.options.workers, told.supervisor.options.worker_range) == (2, None)
+
+
+WRONG = [
+    '{"workers": 0}', '{"workers": "many"}', '{"workers": true}', '{"workers": [3, 1]}', '{"workers": [2]}',
+    '{"workers": [0, 2]}', '{"workers": ["a", 2]}', '{"within": "many"}', '{"slots": -1}', "{", "[1]", "null", "",
+    '{"x": 1}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("more", WRONG)
 async def test_what_cannot_be_changes_nothing(told, more):
     before, slots = told.supervisor.options, told.allotment.shown()
     told("scale", more)

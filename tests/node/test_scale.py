@@ -5,9 +5,10 @@ import random
 
 import pytest
 
-from taskq.node.scale import DRAIN_S, EVERY_S, Load, Reading, Site, Steady, balance, divide, share
+from taskq.node.scale import DRAIN_S, EVERY_S, Crew, Load, Reading, Site, Steady, balance, divide, hands, share
 
 LOW, HIGH = 2, 40
+EACH = 10  # slots of a worker, in the simulation of workers
 
 
 class Queue:
@@ -137,6 +138,7 @@ def test_new_bounds_hold_at_once():
     assert steady.follow(5, 8, 20) == 8
     assert steady.follow(50, 8, 20) == 20
     assert steady.follow(50, 2, 10) == 10
+    assert steady.follow(0, 2, 8) == 8, "and no more is taken in a hurry"
 
 
 # --- over queues and nodes
@@ -186,3 +188,123 @@ def test_whatever_is_wanted_bounds_and_totals_hold(seed):
         assert sum(given[node].values()) <= site.total
         for queue, (low, high) in site.ranges.items():
             assert low <= given[node][queue] <= high
+
+
+# --- workers
+
+
+class Host:
+    """One node with 1 to 8 workers, each of EACH slots and one core; jobs wait for `wait_s`, compute for `cpu_s`.
+    A worker that is too many claims no more, and goes once its jobs have ended.
+    """
+
+    def __init__(self, wait_s, cpu_s=0.0, seed=1):
+        self.wait_s, self.cpu_s, self.random = wait_s, cpu_s, random.Random(seed)
+        self.now, self.waiting = 0, 0
+        self.arrived = self.completed = self.run_ms = 0
+        self.serving, self.leaving = [[]], []
+        self.load, self.steady = Load(), Steady(1)
+        self.history, self.cores = [], 0.0
+
+    def turn(self, worker):
+        """A second of a worker: its jobs wait side by side, and share its core. The core's part that is used."""
+        left = 1.0
+        for job in worker:
+            job[0] -= 1
+            used = min(job[1], left, 1.0)
+            job[1] -= used
+            left -= used
+        ended = [job for job in worker if job[0] <= 0 and job[1] <= 1e-9]
+        self.completed += len(ended)
+        self.run_ms += sum(1000 * (self.now - job[2]) for job in ended)
+        worker[:] = [job for job in worker if job not in ended]
+        return 1.0 - left
+
+    def tick(self, rate, extra=0):
+        come = extra + int(rate) + (self.random.random() < rate % 1)
+        self.waiting += come
+        self.arrived += come
+        for worker in sorted(self.serving, key=len):
+            start = min(self.waiting, EACH - len(worker))
+            self.waiting -= start
+            worker += [[self.wait_s, self.cpu_s, self.now] for _ in range(start)]
+        self.now += 1
+        self.cores += sum(self.turn(worker) for worker in self.serving + self.leaving) / EVERY_S
+        self.leaving = [worker for worker in self.leaving if worker]
+        if self.now % EVERY_S == 0:
+            self.decide()
+
+    def decide(self):
+        running = sum(map(len, self.serving + self.leaving))
+        self.load.take(Reading(self.now, self.waiting, running, self.arrived, self.completed, self.run_ms))
+        crew = Crew(1, 8, len(self.serving), EACH, self.cores, {"q"})
+        self.cores = 0.0
+        wanted = self.steady.follow(hands({"q": self.load.need}, {"n": crew}, {})["n"], crew.least, crew.most)
+        self.serving += [[] for _ in range(wanted - len(self.serving))]
+        self.leaving += self.serving[wanted:]
+        del self.serving[wanted:]
+        self.history.append(wanted)
+
+    turns = Queue.turns
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_workers_meet_a_step_and_stay(seed):
+    host = Host(2, seed=seed)
+    for _ in range(60):
+        host.tick(0.5)
+    assert set(host.history) == {1}
+    for _ in range(300):
+        host.tick(16)  # 32 slots
+    assert max(host.history[12:24]) >= 4
+    assert all(4 <= n <= 5 for n in host.history[36:])
+    assert host.waiting < 50
+    assert host.turns() <= 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_workers_follow_a_ramp_up_and_down(seed):
+    host = Host(2, seed=seed)
+    for second in range(300):
+        host.tick(30 * second / 300)
+        assert host.waiting < 300
+    assert 6 <= len(host.serving) <= 8
+    for second in range(300):
+        host.tick(30 - 30 * second / 300)
+    for _ in range(120):
+        host.tick(0)
+    assert host.history[-1] == 1
+    assert host.turns() <= 4
+
+
+def test_workers_come_for_a_burst_and_go_when_it_is_done():
+    host = Host(3)
+    host.tick(0, extra=800)
+    for _ in range(300):
+        host.tick(0)
+    assert max(host.history) == 8
+    assert host.completed == 800, "whatever a worker had that went, it finished"
+    assert (host.history[-1], host.leaving) == (1, [])
+    assert host.turns() <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_jobs_that_compute_are_given_cores_and_that_does_not_flap(seed):
+    host = Host(0, cpu_s=0.2, seed=seed)
+    for _ in range(60):
+        host.tick(1)  # a fifth of a core
+    assert set(host.history) == {1}
+    for _ in range(600):
+        host.tick(15)  # three cores; within few slots, once there are the cores
+    assert all(n >= 4 for n in host.history[30:])
+    assert host.waiting < 15
+    assert host.turns() <= 4
+
+
+def test_a_need_is_divided_over_nodes_beside_the_slots_they_were_given():
+    crews = {node: Crew(1, 4, 1, 10, 0.0, {"web"}) for node in ("a", "b")}
+    assert hands({"web": 40.0}, crews, {}) == {"a": 2.0, "b": 2.0}
+    assert hands({"web": 40.0}, crews, {"a": {"email": 20}}) == {"a": 3.3, "b": 2.7}
+    assert hands({"web": 1000.0}, crews, {"a": {"email": 20}}) == {"a": 4.0, "b": 4.0}
+    only = {"c": Crew(1, 4, 1, 10, 1.6, set())}
+    assert hands({}, only, {"c": {"email": 5}}) == {"c": 2.0}, "by its cores"

@@ -6,7 +6,7 @@ import pytest
 
 from taskq import commands, keys
 from taskq.commands import Done, Registered
-from taskq.node.scaler import AGAIN, Scaler, site_of
+from taskq.node.scaler import AGAIN, Scaler, scaled_of
 
 
 class Cluster:
@@ -28,8 +28,19 @@ class Cluster:
     async def node(self, name, slots, *, most=20, total=100, state="active"):
         queues = {"default": {"least": 2, "most": most, "slots": slots, "busy": 0}}
         fields = {"state": state, "stats": json.dumps({"scaling": {"total": total, "queues": queues}})}
+        await self.enter(name, fields)
+
+    async def crew(self, name, now, *, least=1, most=8, cores=0.0, plain=("default",), **scaling):
+        workers = {"least": least, "most": most, "now": now, "each": 5, "cores": cores, "queues": list(plain)}
+        await self.enter(name, {"state": "active", "stats": json.dumps({"scaling": scaling | {"workers": workers}})})
+
+    async def enter(self, name, fields):
         known = Registered(0, 0)
         await self.ground.do(commands.register_node(self.c, node=name, ttl_ms=60_000, fields=fields, known=known))
+
+    async def orders(self):
+        orders = (await self.pulse()).orders
+        return {order.to: json.loads(order.more) for order in orders if order.verb == "scale"}
 
     async def told(self):
         orders = (await self.pulse()).orders
@@ -93,7 +104,60 @@ async def test_an_old_leader_is_refused(cluster, ground):
               '{"scaling": {"total": 9, "queues": {"q": {"least": 3, "most": 2, "slots": 1}}}}'],
 )  # fmt: skip
 def test_a_record_that_is_damaged_is_left_out(stats):
-    assert site_of({"stats": stats} if stats is not None else {}) is None
+    assert scaled_of({"stats": stats} if stats is not None else {}) is None
+
+
+# --- workers
+
+
+async def test_workers_are_scaled_by_what_their_queues_need(cluster, ground):
+    await cluster.lead()
+    await cluster.crew("a", 1)
+    await cluster.crew("b", 1)
+    await ground.enqueue(300)  # ten slots
+    await cluster.scaler.step()
+    assert await cluster.orders() == {"a": {"within": 1}, "b": {"within": 1}}, "five slots each"
+    await ground.enqueue(600)
+    await cluster.scaler.step()
+    told = await cluster.orders()
+    assert {name for order in told.values() for name in order} == {"within"}
+    assert all(3 <= order["within"] <= 8 for order in told.values())
+
+
+async def test_what_a_queues_range_gives_a_node_needs_workers_too(cluster, ground):
+    await cluster.lead()
+    queues = {"default": {"least": 2, "most": 20, "slots": 2, "busy": 0}}
+    await cluster.crew("a", 1, plain=(), total=40, queues=queues)
+    await ground.enqueue(300)
+    await cluster.scaler.step()
+    assert await cluster.orders() == {"a": {"queues": {"default": 10}, "within": 2}}
+
+
+async def test_workers_whose_cores_are_full_are_given_others(cluster):
+    await cluster.lead()
+    await cluster.crew("a", 2, cores=1.98)
+    await cluster.scaler.step()
+    assert await cluster.orders() == {"a": {"within": 3}}
+
+
+async def test_a_node_with_the_workers_it_needs_is_told_nothing_new(cluster):
+    await cluster.lead()
+    await cluster.crew("a", 2, least=2)
+    for _ in range(AGAIN + 2):
+        await cluster.scaler.step()
+    assert await cluster.orders() in ({}, {"a": {"within": 2}})
+    await cluster.scaler.step()
+    assert await cluster.orders() == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"least": 0}, {"most": 0}, {"each": 0}, {"now": "2"}, {"cores": "many"}, {"queues": ["Q!"]}, {"queues": 1}],
+)
+def test_a_crew_that_cannot_be_is_left_out(wrong):
+    right = {"least": 1, "most": 8, "now": 1, "each": 5, "cores": 0.5, "queues": ["q"]}
+    assert scaled_of({"stats": json.dumps({"scaling": {"workers": right}})}).shown == {"within": 1}
+    assert scaled_of({"stats": json.dumps({"scaling": {"workers": right | wrong}})}) is None
 
 
 # --- what the script answers
