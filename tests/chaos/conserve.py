@@ -16,6 +16,7 @@ from taskq.keys import QueueKeys
 from taskq.state import State
 
 Zset = dict[str, int]
+SNAPSHOT_S = 120  # of 50,000 records, on a slow machine
 
 # Reads what no production script may: everything. Rows of name, type, TTL, value.
 _SNAPSHOT = """
@@ -62,7 +63,10 @@ class Snapshot:
         self.hashes: dict[str, dict[str, str]] = {}
         self.ttls: dict[str, int] = {}
         Snapshot.taken += 1
-        for raw_name, kind, ttl, raw_value in client.eval(_SNAPSHOT, 0, q.prefix):
+        at = client.get_connection_kwargs()
+        with redis.Redis(host=at["host"], port=at["port"], socket_timeout=SNAPSHOT_S) as patient:
+            found = patient.eval(_SNAPSHOT, 0, q.prefix)
+        for raw_name, kind, ttl, raw_value in found:
             name = _text(raw_name)
             value = list(zip(map(_text, raw_value[::2]), map(_text, raw_value[1::2]), strict=True))
             self.ttls[name] = ttl

@@ -148,6 +148,21 @@ async def hold(seconds: float, ballast: bytes) -> None:
 
 
 @app.task
+async def guarded(name: str, seconds: float) -> None:
+    """Holds a named lock while it works."""
+    async with app.lock(name, ttl="3s", wait="60s"):
+        with noted():
+            await asyncio.sleep(seconds)
+
+
+@app.task(timeout=0.5, hard_timeout=2, max_attempts=1)
+async def seize_for_too_long(seconds: int) -> None:
+    """Holds the GIL in C code, where no exception reaches it."""
+    with noted():
+        ctypes.PyDLL(None).sleep(seconds)
+
+
+@app.task
 async def ask(times: int) -> None:
     """Calls the server from inside a job, as many others do beside it."""
     with noted():

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.chaos.conftest import FOLDER
+from tests.chaos.turnover import Cluster, each_once
 from tests.fleet import ROOT
 from tests.waiting import wait_until
 
@@ -19,6 +20,27 @@ def clock(hours):
     """The environment of a node that lives so many hours away, with its workers."""
     path = os.pathsep.join([str(FOLDER / "wrongclock"), str(ROOT)])
     return {"TASKQ_TEST_CLOCK_S": str(hours * HOUR_S), "PYTHONPATH": path, "TASKQ_LEASE": "4s"}
+
+
+@pytest.mark.timeout(300)
+def test_a_schedule_of_leaders_whose_clocks_are_hours_apart(fleet, shop, ledger, raw, look):
+    """SCHED-21: each leads in turn, and no time fires twice or is left out."""
+    cluster = Cluster(shop.app, shop.quick, fleet, ledger, registry=raw, run=look.run, queue="default")
+    nodes = [fleet.begin("-c", "5", **clock(hours)) for hours in (-5, 0, 7)]
+    for node in nodes:
+        node.until_ready()
+    cluster.put()
+    led = set()
+    while len(led) < len(nodes):
+        leader = wait_until(cluster.leader, 30)
+        led.add(leader)
+        seen = len(cluster.nominals())
+        wait_until(lambda seen=seen: len(cluster.nominals()) > seen + 2, 30)
+        if len(led) < len(nodes):
+            leader.terminate()
+            leader.wait()
+    cluster.settle()
+    each_once(cluster)
 
 
 @pytest.mark.timeout(120)

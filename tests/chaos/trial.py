@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ FAULTS = (
     "SIGKILL of a worker",
     "SIGKILL of a node",
     "SIGKILL of everything",
+    "SIGKILL of the leader, again and again",
     "SIGSTOP of a worker",
     "SIGSTOP of a node",
     "SIGSTOP of everything",
@@ -134,29 +135,53 @@ class Trial:
 
     def verdict(self) -> Row:
         """Wait for the end of what runs; then count, and insist that nothing was lost or done by the wrong hand."""
-        wait_until(self._all_ended, 60, what="the end of all jobs")
-        seen = Snapshot(self._raw, self.look.q)
-        runs: dict[str, list[Entry]] = defaultdict(list)
-        for each in self._ledger.starts():
-            runs[each.job].append(each)
-        ends = {(each.job, each.epoch) for each in self._ledger.ends()}
-        row, accepted = self._row, self.look.accepted
-        row.jobs = len(accepted)
-        row.again = sum(len(each) - 1 for each in runs.values())
-        lost = [id for id in accepted if not _is_done(seen.jobs.get(id), id, ends)]
-        stale = [id for id in accepted if id in seen.jobs and not _by_its_last_holder(seen.jobs[id], runs[id])]
-        row.lost, row.stale = len(lost), len(stale)
-        assert not lost, [(id, seen.jobs.get(id)) for id in lost[:5]]
-        assert not stale, [(id, seen.jobs[id], runs[id]) for id in stale[:5]]
-        doubled = {id: each for id, each in runs.items() if not {run.pid for run in each[:-1]} <= self.struck}
-        assert not doubled, f"run again, though nobody struck their holders: {dict(list(doubled.items())[:5])}"
+        wait_until(self.all_ended, 60, what="the end of all jobs")
+        accepted, row = self.look.accepted, self._row
+        found = judged(accepted, Snapshot(self._raw, self.look.q).jobs, self._ledger, self.struck)
+        row.jobs, row.again, row.lost, row.stale = len(accepted), found.again, len(found.lost), len(found.stale)
+        found.insist()
         walks = self._raw.info("commandstats").get("cmdstat_keys", {"calls": 0})["calls"]
         assert walks <= Snapshot.taken - self._snapshots, "somebody called KEYS"
         return row
 
-    def _all_ended(self) -> bool:
+    def all_ended(self) -> bool:
+        """Whether no job waits or runs."""
         counts = self.look.run(commands.counts(self.look.q))
         return not (counts.available or counts.running or counts.scheduled or counts.retryable or self.look.leases())
+
+
+@dataclass
+class Judgement:
+    """What the ledger and the records say together: jobs that never ended, those whose last word is an older holder's,
+    those that ran again though nobody struck their holders. `again`: how many runs were not their job's first.
+    """
+
+    again: int
+    lost: dict[str, Any]
+    stale: dict[str, Any]
+    doubled: dict[str, Any]
+
+    def insist(self) -> None:
+        """None of it."""
+        assert not self.lost, list(self.lost.items())[:5]
+        assert not self.stale, list(self.stale.items())[:5]
+        assert not self.doubled, f"run again, though nobody struck their holders: {list(self.doubled.items())[:5]}"
+
+
+def judged(
+    accepted: Iterable[str], jobs: Mapping[str, dict[str, str]], ledger: Ledger, struck: Container[int]
+) -> Judgement:
+    """Judges jobs that have all ended, by their records and by what really ran."""
+    runs: dict[str, list[Entry]] = defaultdict(list)
+    for each in ledger.starts():
+        runs[each.job].append(each)
+    ends = {(each.job, each.epoch) for each in ledger.ends()}
+    return Judgement(
+        again=sum(len(each) - 1 for each in runs.values()),
+        lost={id: jobs.get(id) for id in accepted if not _is_done(jobs.get(id), id, ends)},
+        stale={id: runs[id] for id in accepted if id in jobs and not _by_its_last_holder(jobs[id], runs[id])},
+        doubled={id: each for id, each in runs.items() if not all(run.pid in struck for run in each[:-1])},
+    )
 
 
 def _is_done(job: dict[str, str] | None, id: str, ends: set[tuple[str, int]]) -> bool:

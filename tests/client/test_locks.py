@@ -241,6 +241,21 @@ def test_a_lock_taken_away_is_told_at_the_end_of_the_block(app):
             assert other.held
 
 
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_lock_that_vanished_is_told_too(app, raw, c, everything):
+    """Its record was deleted, or the whole server emptied, as by a failover to a replica that lacked it."""
+    with pytest.raises(LockLost, match="was lost"), app.lock("l", ttl=0.6) as lock:  # noqa: PT012 (the block is what is tested)
+        first = lock.fence
+        if everything:
+            raw.flushall()
+        else:
+            raw.delete(c.lock("l"))
+        with app.lock("l", wait=0) as other:
+            assert other.fence > first
+            wait_until(lambda: lock.lost)
+            assert other.held
+
+
 def test_an_error_of_the_block_goes_first(app):
     with pytest.raises(ZeroDivisionError) as caught, app.lock("l") as lock:  # noqa: PT012 (the block is what is tested)
         app.client.release_lock("l", fence=lock.fence)

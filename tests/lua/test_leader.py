@@ -89,6 +89,16 @@ def test_terms_grow_though_the_clock_was_set_back(election, room):
     assert terms[-1] > terms[0]
 
 
+def test_terms_grow_though_the_record_is_lost(election, room, raw):
+    """By hand, or in a failover. Who led hears at once that it doesn't."""
+    term = election.pulse("a").term
+    raw.delete(election.c.fixed("leader"))
+    room.now += 1
+    assert not election.resign("a", term)
+    assert election.pulse("b").term > term
+    assert election.pulse("a").leader == "b"
+
+
 def test_a_clock_that_went_back_stops_no_election(election, room):
     election.pulse("a")
     room.now -= 86_400_000

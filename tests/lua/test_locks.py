@@ -272,9 +272,10 @@ def test_nobody_acquires_without_a_token(desk):
 # --- the fence
 
 
-def test_fences_grow_over_all_locks_faster_than_the_clock(desk):
-    fences = [desk.fence(f"t{n}", name=f"l{n}") for n in range(50)]
-    assert fences == list(range(T0, T0 + 50))
+@pytest.mark.parametrize("count", [50, pytest.param(10_000, marks=pytest.mark.long)])
+def test_fences_grow_over_all_locks_faster_than_the_clock(desk, count):
+    fences = [desk.fence(f"t{n}", name=f"l{n}") for n in range(count)]
+    assert fences == list(range(T0, T0 + count))
 
 
 @pytest.mark.parametrize("lost", ["lock:l", "fence", "locks"])
