@@ -45,6 +45,7 @@ from taskq.node.relay import Relay
 from taskq.node.scaler import Scaler
 from taskq.node.scheduler import Scheduler
 from taskq.node.schedules import Schedules
+from taskq.node.strays import Strays
 from taskq.node.supervisor import Supervisor
 from taskq.node.timetable import Timetable
 from taskq.node.warden import Warden
@@ -210,6 +211,7 @@ async def _with_redis(
         "scheduler": Scheduler(queues).step,
         "janitor": Janitor(queues).step,
         "census": census.step,
+        "strays": Strays(queues, cluster, lease_ms=settings.lease_ms, term=lambda: leader.term).step,
         "scaler": Scaler(queues, cluster, settings.namespace, node, term=lambda: leader.term).step,
         **({"allotment": allotment.step} if options.ranges else {}),
         "cores": cores.step,
