@@ -19,6 +19,10 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
+--   tags       zset    fairness key -> its finish tag
+--   weights    hash    fairness key -> its weight
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      who says so
@@ -42,20 +46,22 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
+-- @include lib/fair.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
 -- @include lib/due.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'tags', 'weights'
 )
 local arg = args.bind('now', 'worker', 'request', 'lease_ms', 'limit')
 
 local now = clock.now(arg.now)
 local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
 local request = args.number(arg.request, 'request', 0)
-local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS = 64, 250, 100, 50
+local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS, MOVED_MAX = 128, 250, 100, 50, 100
 local REPLY_BYTES_MAX, HANDED_BACK_LATER_MS = 1048576, 1000
 local classes, free = {}, {}
 for i = arg.rest, #ARGV, 2 do
@@ -87,7 +93,7 @@ if request < last_request then
   return { 'stale', {}, -1, 0 }
 end
 
-local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version' }
+local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version', 'vtime' }
 local meta = redis.call('HMGET', keys.meta, unpack(META))
 local version = record.number(meta[6], 0)
 local jobs, bytes = {}, 0
@@ -106,13 +112,17 @@ end
 -- handed back a worker is told much later, so that one which knows the task comes first.
 local function next_ms()
   local at, id = due.next()
+  local gate_at = gate.next()
+  if gate_at and not (at and at <= gate_at) then
+    at, id = gate_at, nil
+  end
   if not at then
     return -1
   end
   local told = record.number(meta[4])
   if told ~= at or meta[5] == arg.worker or now > at + 1000 then
     if told ~= at then
-      if at > now and handed_back(id) then
+      if id and at > now and handed_back(id) then
         return at - now + HANDED_BACK_LATER_MS
       end
       redis.call('HSET', keys.meta, 'timer_at', clock.text(at), 'timer_worker', arg.worker)
@@ -147,9 +157,34 @@ if meta[1] then
 end
 
 local _, promoted = due.promote(now, PROMOTE_MAX, true)
+gate.due(now)
+for class in pairs(lane.unparked) do
+  promoted[#promoted + 1] = class
+end
+local whole = redis.call('HMGET', keys.limits, 'queue', '*')
+if whole[1] then
+  limit = math.min(limit, gate.queue(classes, now))
+end
+fair.begin(meta[7])
+
+-- A job whose task was paused or limited after it came waits from now on in a lane that has to pass that gate.
+local moved = 0
+
+local function divert(job)
+  local mark = whole[2] and gate.of_task(job.task)
+  local group, gates = string.match(lane.is_keys(job.lane) and job.lane or '-:', '^([^:]*):(.*)$')
+  if not mark or string.find(',' .. gates .. ',', ',' .. mark .. ',', 1, true) then
+    return false
+  end
+  moved = moved + 1
+  job.lane = group .. ':' .. mark .. (gates ~= '' and ',' .. gates or '')
+  redis.call('HSET', job.key, 'lane', job.lane, 'entry', '')
+  lane.restore(job, record.number(job.place) or record.number(job.created_at, now))
+  return true
+end
 
 -- What stands in a lane is claimed, unless it may no longer run; that is settled here and now. Returns its epoch, or
--- 'full' if the reply would become too large with it: then it stays where it is.
+-- 'full' if the reply would become too large with it, or too much was moved: then it stays where it is.
 local function start(id)
   local job, flat = record.read(id)
   if flat == 'missing' then
@@ -170,6 +205,11 @@ local function start(id)
   end
   if record.expired(job, now) then
     state.move(job, 'cancelled', now, { 'reason', 'expired' })
+    return nil
+  end
+  if whole[2] and moved >= MOVED_MAX then
+    return 'full'
+  elseif whole[2] and divert(job) then
     return nil
   end
   local size = #(job.payload or '')
@@ -196,11 +236,11 @@ local function start(id)
 end
 
 -- The best lane of the classes that have a free slot: highest priority; at the same level the first class named.
-local function best()
+local function best(want)
   local found
   for _, class in ipairs(classes) do
     if free[class] > 0 then
-      local here = lane.best(class)
+      local here = fair.best(class, math.min(want, free[class]))
       if here and (not found or tonumber(here.priority) > tonumber(found.priority)) then
         found = here
       end
@@ -210,21 +250,19 @@ local function best()
 end
 
 local memo = { 'request', request }
-local steps, looked, here = 0, 0, nil
-if limit > 0 then
-  here = best()
-end
-while here do
-  steps = steps + 1
-  local heads = lane.heads(here, math.min(limit - #jobs, free[here.class], LOOKED_MAX - looked))
-  local used, full = 0, false
+local looked, full = 0, false
+
+-- Takes up to so many jobs from the head of a lane.
+local function take(here, most)
+  local heads = lane.heads(here, most)
+  local used, ids = 0, {}
   while used < #heads and not full do
     local epoch = start(heads[used + 1])
     full = epoch == 'full'
     if not full then
       used = used + 1
       if epoch then
-        free[here.class] = free[here.class] - 1
+        ids[#ids + 1] = heads[used]
         memo[#memo + 1] = heads[used]
         memo[#memo + 1] = epoch
       end
@@ -232,11 +270,31 @@ while here do
   end
   lane.drop(here, heads, used)
   looked = looked + used
-  state.flush(now, true)
-  here = nil
-  if not full and #jobs < limit and looked < LOOKED_MAX and steps < STEPS_MAX then
-    here = best()
+  free[here.class] = free[here.class] - #ids
+  if here.gates and #ids > 0 then
+    gate.take(here, ids, now)
   end
+  fair.charge(here, #ids)
+end
+
+for _ = 1, STEPS_MAX do
+  local want = math.min(limit - #jobs, LOOKED_MAX - looked)
+  local here = want > 0 and not full and best(want)
+  if not here then
+    break
+  end
+  local room = here.gates and gate.room(here, now) or want
+  if room > 0 then
+    take(here, math.min(want, free[here.class], here.turn, room))
+    lane.flush(now)
+  end
+end
+if whole[1] then
+  gate.spend_queue(#jobs, now)
+end
+fair.flush()
+for _, class in ipairs(state.flush(now, true)) do
+  promoted[#promoted + 1] = class
 end
 
 -- Work left for others: what we stopped short of, and what we promoted for classes that aren't ours.

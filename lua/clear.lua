@@ -25,6 +25,7 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 
 keys.bind('prefix', 'meta', 'leases', 'completed', 'failed', 'cancelled', 'prune')

@@ -14,6 +14,8 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      who says so
@@ -30,12 +32,13 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
 
 keys.bind(
   'prefix', 'meta', 'scheduled', 'retryable', 'expiring', 'leases', 'completed', 'failed', 'cancelled', 'prune',
-  'events', 'stats', 'empty'
+  'events', 'stats', 'empty', 'limits', 'gates'
 )
 local arg = args.bind('now', 'worker')
 

@@ -11,6 +11,7 @@
 --   completed  zset    by time of entry
 --   failed     zset    by time of entry
 --   cancelled  zset    by time of entry
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 -- REPLY
@@ -21,9 +22,11 @@
 -- @include lib/clock.lua
 -- @include lib/record.lua
 -- @include lib/lane.lua
+-- @include lib/lanes.lua
 
 keys.bind(
-  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled'
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled',
+  'gates'
 )
 local arg = args.bind('now')
 redis.looks = true
@@ -33,15 +36,9 @@ for _, name in ipairs({ 'pending', 'scheduled', 'retryable', 'completed', 'faile
   answer[#answer + 1] = name
   answer[#answer + 1] = redis.call('ZCARD', keys[name])
 end
-local waiting = 0
-local lanes = 0
-lane.each(function(here)
-  waiting = waiting + lane.length(here)
-  lanes = lanes + 1
-  return lanes < 1000
-end)
+local waiting, seen = lanes.waiting()
 local paused = redis.call('HGET', keys.meta, 'paused')
-for _, value in ipairs({ 'running', redis.call('ZCARD', keys.leases), 'available', waiting, 'lanes', lanes }) do
+for _, value in ipairs({ 'running', redis.call('ZCARD', keys.leases), 'available', waiting, 'lanes', seen }) do
   answer[#answer + 1] = value
 end
 answer[#answer + 1] = 'paused'

@@ -9,6 +9,7 @@
 --   retryable  zset    failed jobs by the end of their backoff
 --   leases     zset    running jobs by lease expiry
 --   stats      hash    totals by state and task
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 -- REPLY
@@ -22,20 +23,17 @@
 -- @include lib/clock.lua
 -- @include lib/record.lua
 -- @include lib/lane.lua
+-- @include lib/lanes.lua
 
-keys.bind('prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'stats')
+keys.bind('prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'stats', 'gates')
 local arg = args.bind('now')
 redis.looks = true
 
-local LANES_MAX, FIELDS_MAX = 1000, 5000
+local FIELDS_MAX = 5000
 local now = clock.now(arg.now)
-local at, lanes = clock.text(now), 0
+local at = clock.text(now)
 local waiting = redis.call('ZCOUNT', keys.scheduled, '-inf', at) + redis.call('ZCOUNT', keys.retryable, '-inf', at)
-lane.each(function(here)
-  waiting = waiting + lane.length(here)
-  lanes = lanes + 1
-  return lanes < LANES_MAX
-end)
+waiting = waiting + lanes.waiting()
 local totals = { running = 0, completed = 0, run_ms = 0 }
 if redis.call('HLEN', keys.stats) <= FIELDS_MAX then
   local flat = redis.call('HGETALL', keys.stats)

@@ -17,13 +17,15 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
 --   kinds      hash    task -> executor kind, as the workers declared it
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   exists     word    'raise': refuse the whole call if any id exists; else 'existing'
---   ...                  a job: id, token ('' for ids that are unique by themselves), task, executor ('' unknown), needs
---                        ('' none), priority, due, expires ('' | '+ms from now' | 'ms'), lane ('' plain), once ('' nothing),
---                        n, then n pairs of field and value
+--   ...                  a job: id, token ('' for ids that are unique by themselves), task, executor ('' unknown),
+--                        needs ('' none), priority, due, expires ('' | '+ms from now' | 'ms'), lane ('' plain), once
+--                        ('' nothing), n, then n pairs of field and value
 -- REPLY
 --   {'ok', word, ...}   a job: available | scheduled (created), existing
 --   {'exists', id}      with 'raise' only; nothing was added
@@ -37,12 +39,13 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/birth.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty', 'kinds'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'kinds'
 )
 local arg = args.bind('now', 'exists')
 

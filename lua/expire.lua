@@ -1,4 +1,5 @@
--- Cancel waiting jobs that no worker has started by their `expires`.
+-- Cancel waiting jobs that no worker has started by their `expires`, and fail those that have waited for their lock for
+-- as long as they may while another held it.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -16,6 +17,8 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   limit      count   at most so many jobs
@@ -31,11 +34,12 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates'
 )
 local arg = args.bind('now', 'limit')
 
@@ -47,6 +51,15 @@ for _, id in ipairs(ids) do
   local job = record.fields(id, record.CORE)
   if job and record.expired(job, now) and job.state ~= 'running' and state.allows(job.state, 'cancelled') then
     state.move(job, 'cancelled', now, { 'reason', 'expired' })
+  elseif job and record.locked_out(job, now) then
+    local lock = gate.taken_lock(job, now)
+    if lock then
+      local waited = clock.text(record.number(job.lock_wait, 0) / 1000)
+      state.move(job, 'failed', now, { 'reason', 'lock ' .. lock .. ' was not free within ' .. waited .. ' s' })
+    else
+      -- Free by now: it waits for a worker.
+      redis.call('ZADD', keys.expiring, now + math.max(1000, record.number(job.lock_wait, 1000)), id)
+    end
   else
     redis.call('ZREM', keys.expiring, id)
   end

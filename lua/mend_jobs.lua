@@ -18,6 +18,8 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   lease_ms   ms      one lease
@@ -34,12 +36,13 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates'
 )
 local arg = args.bind('now', 'lease_ms')
 
@@ -78,24 +81,29 @@ end
 
 -- In the lane where it was seen it stands rightly only if that is its place.
 local function leave_lane(id, seen_in, seen_at, place)
-  local class, priority = string.match(seen_in, '^(.+):(.-)$')
+  local class, priority, text = string.match(seen_in, '^([^:]+):([^:]+):(.+)$')
+  if not class then
+    class, priority = string.match(seen_in, '^(.+):(.-)$')
+  end
   if not class then
     return
   end
-  local here, left = lane.named(class, priority), 0
+  local here, left = lane.named(class, priority, text), 0
   if place ~= here.body .. seen_at and lane.holds(here.body, seen_at, id) then
     left = call('XDEL', here.body, seen_at)
   end
   if place ~= here.front then
     left = left + call('ZREM', here.front, id)
   end
-  here.taken = here.taken or left > 0
+  if left > 0 then
+    lane.touch(here, nil, true)
+  end
 end
 
 -- A waiting job's place in its lane: its entry, or the front; there it goes if it stands in neither.
 local function place_in_lane(job)
   local here = lane.of(job)
-  if lane.holds(here.body, job.entry, job.id) then
+  if not here.keys and lane.holds(here.body, job.entry, job.id) then
     return here.body .. job.entry
   end
   if not redis.call('ZSCORE', here.front, job.id) then
@@ -132,10 +140,17 @@ local function mend_ended(job)
 end
 
 local function mend_expiry(job)
-  local expires_at = time_of(job.expires_at)
-  if not expires_at or job.epoch or job.state == 'running' or state.ends(job.state) then
+  local expires_at = not job.epoch and time_of(job.expires_at) or nil
+  local stands = tonumber(redis.call('ZSCORE', keys.expiring, job.id) or nil)
+  local lock_until = job.state == 'available' and time_of(job.lock_until)
+  if lock_until and not (stands and stands >= lock_until) then
+    expires_at = math.min(lock_until, expires_at or lock_until)
+  elseif lock_until then
+    return
+  end
+  if not expires_at or job.state == 'running' or state.ends(job.state) then
     call('ZREM', keys.expiring, job.id)
-  elseif tonumber(redis.call('ZSCORE', keys.expiring, job.id) or nil) ~= expires_at then
+  elseif stands ~= expires_at then
     redis.call('ZADD', keys.expiring, expires_at, job.id)
     changed = true
   end
@@ -178,8 +193,8 @@ for i = arg.rest, #ARGV, 3 do
     leave_others(id)
     call('ZREM', keys.prune, id)
     call('ZREM', keys.expiring, id)
-    local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry')
-    leave_lane(id, lane.of({ class = told[1], priority = told[2] }).name, told[3] or '')
+    local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry', 'lane')
+    leave_lane(id, lane.of({ class = told[1], priority = told[2], lane = told[4] }).name, told[3] or '')
     leave_lane(id, seen_in, seen_at)
     if why == 'damaged' then
       state.condemn(id, now)

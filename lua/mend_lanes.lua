@@ -5,9 +5,10 @@
 --   meta       hash    pause, retention, the outage stamp, class version
 --   classes    hash    class -> what it needs of a worker
 --   empty      zset    lanes whose body ran empty, by when
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
---   ...                  a lane each: class, priority
+--   ...                  a lane each: class, priority, keys ('' for a plain one)
 -- REPLY
 --   number  how many of the classes have work
 
@@ -18,28 +19,32 @@
 -- @include lib/wake.lua
 -- @include lib/lane.lua
 
-keys.bind('prefix', 'meta', 'classes', 'empty')
+keys.bind('prefix', 'meta', 'classes', 'empty', 'gates')
 local arg = args.bind('now')
 
 local now = clock.now(arg.now)
 local MEMBERS_MAX = 1000
 
 -- Takes out what isn't ours, so many members a call.
-local function only(key, ours)
-  for _, member in ipairs(redis.call('ZRANGE', key, 0, MEMBERS_MAX - 1)) do
-    if member ~= ours then
-      redis.call('ZREM', key, member)
+local function tidy(here)
+  for _, name in ipairs(redis.call('ZRANGE', here.lanes, 0, MEMBERS_MAX - 1)) do
+    if name ~= here.name and not lane.belongs(name, here.class, here.priority, here.group) then
+      redis.call('ZREM', here.lanes, name)
+    end
+  end
+  for _, group in ipairs(redis.call('ZRANGE', here.groups, 0, MEMBERS_MAX - 1)) do
+    if redis.call('EXISTS', keys.lanes(here.class, here.priority, group)) == 0 then
+      redis.call('ZREM', here.groups, group)
     end
   end
 end
 
-args.groups(arg, 2)
+args.groups(arg, 3)
 redis.call('ZREM', keys.empty, '')
-for i = arg.rest, #ARGV, 2 do
-  local here = lane.named(ARGV[i], ARGV[i + 1])
-  only(here.groups, here.group)
-  only(here.lanes, here.name)
-  here.since, here.taken = lane.is_priority(here.priority) and now or nil, true
+for i = arg.rest, #ARGV, 3 do
+  local here = lane.named(ARGV[i], ARGV[i + 1], ARGV[i + 2] ~= '' and ARGV[i + 2] or nil)
+  tidy(here)
+  lane.touch(here, lane.is_priority(here.priority) and now or nil, true)
 end
 local classes = lane.flush(now)
 for _, class in ipairs(classes) do

@@ -12,6 +12,7 @@
 --   completed  zset    by time of entry
 --   failed     zset    by time of entry
 --   cancelled  zset    by time of entry
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   state      word    one of the eight
@@ -25,9 +26,11 @@
 -- @include lib/clock.lua
 -- @include lib/record.lua
 -- @include lib/lane.lua
+-- @include lib/lanes.lua
 
 keys.bind(
-  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled'
+  'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'leases', 'pending', 'completed', 'failed', 'cancelled',
+  'gates'
 )
 local arg = args.bind('now', 'state', 'offset', 'limit')
 redis.looks = true
@@ -42,8 +45,8 @@ args.word(arg.state, STATES, 'state')
 local ids, total = {}, 0
 
 if arg.state == 'available' then
-  local lanes = 0
-  lane.each(function(here)
+  local seen = 0
+  lanes.each(function(here)
     local size = lane.length(here)
     if #ids < limit and offset < total + size then
       for _, id in ipairs(lane.page(here, math.max(0, offset - total), limit - #ids)) do
@@ -51,8 +54,8 @@ if arg.state == 'available' then
       end
     end
     total = total + size
-    lanes = lanes + 1
-    return lanes < 1000
+    seen = seen + 1
+    return seen < 1000
   end)
 else
   local set = arg.state == 'running' and keys.leases or keys[arg.state]

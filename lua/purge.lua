@@ -16,6 +16,8 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   limit      count   at most so many jobs
@@ -32,11 +34,13 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
+-- @include lib/lanes.lua
 -- @include lib/state.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates'
 )
 local arg = args.bind('now', 'limit')
 
@@ -64,26 +68,21 @@ local function cancel(id, from, taken)
   return true
 end
 
-local function purge_lanes(class)
-  local here = lane.best(class)
-  while here and looked < limit do
-    local heads = lane.heads(here, limit - looked)
-    lane.drop(here, heads, #heads)
-    for _, id in ipairs(heads) do
-      cancel(id, 'available', true)
-    end
-    state.flush(now, true)
-    here = lane.best(class)
+local function purge_lane(here)
+  local heads = lane.heads(here, limit - looked)
+  lane.drop(here, heads, #heads)
+  for _, id in ipairs(heads) do
+    cancel(id, 'available', true)
   end
+  return looked < limit
 end
 
 state.begin()
 for i = arg.rest, #ARGV do
   local from = ARGV[i]
   if from == 'available' then
-    for _, class in ipairs(redis.call('HKEYS', keys.classes)) do
-      purge_lanes(class)
-    end
+    lanes.each(purge_lane)
+    state.flush(now, true)
   elseif looked < limit then
     for _, id in ipairs(redis.call('ZRANGE', keys[from], 0, limit - looked - 1)) do
       if not cancel(id, from, false) then

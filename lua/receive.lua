@@ -18,6 +18,8 @@
 --   events     stream  one entry a call and kind of transition
 --   stats      hash    totals by state and task
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
+--   gates      zset    gates that have parked lanes, by when to look at them
 --   kinds      hash    task -> executor kind, as the workers declared it
 --   fired      hash    schedule -> its last nominal times here, its last job
 -- ARGV
@@ -41,13 +43,14 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/birth.lua
 -- @include lib/fired.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty', 'kinds', 'fired'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'kinds', 'fired'
 )
 local arg = args.bind('now', 'term')
 

@@ -22,6 +22,7 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
 

@@ -57,8 +57,8 @@ local function places_of(id, seen_in, seen_at)
     stands('front:' .. name, redis.call('ZSCORE', keys.front(name), id))
     stands('body:' .. name, lane.holds(keys.body(name), entry, id) and entry)
   end
-  local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry')
-  look(lane.of({ class = told[1], priority = told[2] }).name, told[3])
+  local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry', 'lane')
+  look(lane.of({ class = told[1], priority = told[2], lane = told[4] }).name, told[3])
   if seen_in ~= '' then
     look(seen_in, seen_at)
   end

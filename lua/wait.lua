@@ -19,6 +19,7 @@
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 
 keys.bind('prefix', 'leases')

@@ -56,6 +56,22 @@ class QueueKeys:
         """Returned jobs of a lane."""
         return f"{self.prefix}front:{lane}"
 
+    def slots(self, gate: str) -> str:
+        """The running jobs that hold a slot of a gate."""
+        return f"{self.prefix}slots:{gate}"
+
+    def rate(self, gate: str) -> str:
+        """How far the rate of a gate is spent."""
+        return f"{self.prefix}rate:{gate}"
+
+    def parked(self, gate: str, klass: str) -> str:
+        """Lanes of a class that wait for a gate."""
+        return f"{self.prefix}parked:{gate}:{klass}"
+
+    def parks(self, gate: str) -> str:
+        """The classes that have lanes under a gate."""
+        return f"{self.prefix}parks:{gate}"
+
     def wake(self, klass: str) -> str:
         """The marker on which idle workers block."""
         return f"{self.prefix}wake:{klass}"

@@ -35,6 +35,12 @@ PERMANENT = {
     r"meta": "one hash a queue",
     r"events": "capped by length and by bytes",
     r"stats": "totals: one hash a queue",
+    r"limits": "what limits code declares, and operators; one field each",
+    r"gates": "gates that lanes wait for; gone once none does",
+    r"slots:.+": "running jobs; gone once they have ended",
+    r"(parked|parks):.+": "lanes that wait for a gate; gone once none does",
+    r"tags": "fairness keys that are ahead of the others; claims forget them once time has passed them",
+    r"weights": "what operators gave fairness keys; one field each",
 }
 
 # The same for the registry, `<namespace>:{_}:`.

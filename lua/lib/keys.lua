@@ -37,6 +37,22 @@ function keys.front(lane)
   return keys.prefix .. 'front:' .. lane
 end
 
+function keys.slots(gate)
+  return keys.prefix .. 'slots:' .. gate
+end
+
+function keys.rate(gate)
+  return keys.prefix .. 'rate:' .. gate
+end
+
+function keys.parked(gate, class)
+  return keys.prefix .. 'parked:' .. gate .. ':' .. class
+end
+
+function keys.parks(gate)
+  return keys.prefix .. 'parks:' .. gate
+end
+
 function keys.wake(class)
   return keys.prefix .. 'wake:' .. class
 end

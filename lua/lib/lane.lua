@@ -1,39 +1,20 @@
 -- Lanes: the waiting jobs of one class, priority and set of keys, in order. The only code that knows how a lane is
--- stored: a body (stream) for fresh jobs, a front (sorted set) for returned ones, which a claim empties first; and,
--- above the lanes, the levels and groups that lead a claim to the best of them.
+-- stored. A plain lane has a body (stream) for fresh jobs and a front (sorted set) for returned ones, which a claim
+-- empties first; a lane with keys has a front alone, because a stream with one entry takes kilobytes.
 --
--- A body that ran empty is kept for a while, because a deleted and re-made stream can repeat an id.
+-- Above the lanes stand the levels and groups that lead a claim to the best of them. A lane whose gate is shut is
+-- parked under it, out of every claim's way. A body that ran empty is kept for a while, because a deleted and re-made
+-- stream can repeat an id.
 
-local lane = { known = {}, order = {} }
+local lane = { known = {}, order = {}, left = {}, unparked = {}, counted = 0, fresh = 0 }
 
 -- Without a fairness key all lanes of a level stand in one group.
-local NO_KEY = '-'
+lane.NO_KEY = '-'
 
 -- As enqueue takes it and a set names it: another spelling would be another lane.
 function lane.is_priority(text)
   local number = record.number(text)
   return number and number >= -512 and number <= 511 and clock.text(number) == text
-end
-
-function lane.named(class, priority)
-  local name = class .. ':' .. priority
-  local found = lane.known[name]
-  if not found then
-    found = {
-      name = name,
-      class = class,
-      priority = priority,
-      group = NO_KEY,
-      body = keys.body(name),
-      front = keys.front(name),
-      lanes = keys.lanes(class, priority, NO_KEY),
-      groups = keys.groups(class, priority),
-      levels = keys.levels(class),
-    }
-    lane.known[name] = found
-    lane.order[#lane.order + 1] = found
-  end
-  return found
 end
 
 -- Whether a text can be the name of a class: an executor kind, and what else is needed.
@@ -43,23 +24,114 @@ function lane.is_class(text)
   return text and EXECUTORS[string.match(text, '^%a+')] and string.find(text, '^[%w=;,._-]+$') ~= nil
 end
 
-function lane.of(job)
-  local class = lane.is_class(job.class) and job.class or 'async'
-  return lane.named(class, lane.is_priority(job.priority) and job.priority or '0')
+-- Whether a text can be the keys of a lane: <fairness key or ->:<gate>,<gate>, each encoded by who enqueues.
+local KEYS_MAX = 2048
+
+function lane.is_keys(text)
+  return text and #text <= KEYS_MAX and string.find(text, '^[%w._~@+/%%-]+:[%w._~@+/%%=,!*#-]*$') ~= nil
 end
 
--- At the end of the body. Returns the entry, which the record keeps.
+-- What a job must pass to run, in order; `cost` is what it takes of a rate. The last is its fairness key, which can be
+-- paused and has no slots.
+local gates_known = {}
+
+function lane.gates(text)
+  local found = gates_known[text]
+  if found == nil then
+    found = {}
+    local group, gates = string.match(text, '^([^:]*):(.*)$')
+    for each in string.gmatch(gates, '[^,]+') do
+      local id, cost = string.match(each, '^(.-)#(%d+)$')
+      found[#found + 1] = { id = id or each, cost = cost and math.max(1, tonumber(cost)) or 1, slots = true }
+    end
+    if group ~= lane.NO_KEY then
+      found[#found + 1] = { id = '@' .. group, cost = 1, slots = false }
+    end
+    found = #found > 0 and found or false
+    gates_known[text] = found
+  end
+  return found
+end
+
+-- The lane of a class, a priority, and keys: nil for a plain one.
+function lane.named(class, priority, text)
+  local name = class .. ':' .. priority .. (text and ':' .. text or '')
+  local found = lane.known[name]
+  if not found then
+    local group = text and string.match(text, '^[^:]*') or lane.NO_KEY
+    found = {
+      name = name,
+      class = class,
+      priority = priority,
+      keys = text,
+      group = group,
+      gates = lane.is_keys(text) and lane.gates(text) or false,
+      body = keys.body(name),
+      front = keys.front(name),
+      lanes = keys.lanes(class, priority, group),
+      groups = keys.groups(class, priority),
+      levels = keys.levels(class),
+    }
+    lane.known[name] = found
+  end
+  return found
+end
+
+-- Notes that a lane was taken from (its index is read anew), or that it got work that stands there `since`.
+function lane.touch(here, since, taken)
+  if not here.touched then
+    here.touched = true
+    lane.order[#lane.order + 1] = here
+  end
+  here.since = here.since or since
+  here.taken = here.taken or taken
+end
+
+-- The lane that a name says, or nil where no lane of ours is called so.
+function lane.from(name)
+  local class, priority, text = string.match(name, '^([^:]+):([^:]+):(.+)$')
+  if not class then
+    class, priority = string.match(name, '^([^:]+):([^:]+)$')
+  end
+  if lane.is_class(class) and lane.is_priority(priority) and (not text or lane.is_keys(text)) then
+    return lane.named(class, priority, text)
+  end
+  return nil
+end
+
+function lane.of(job)
+  local class = lane.is_class(job.class) and job.class or 'async'
+  local text = lane.is_keys(job.lane) and job.lane or nil
+  return lane.named(class, lane.is_priority(job.priority) and job.priority or '0', text)
+end
+
+-- How many jobs wait in lanes with keys is counted for those who look: of such lanes there may be too many to ask.
+local function tally(here, amount)
+  if here.keys then
+    lane.counted = lane.counted + amount
+  end
+end
+
+-- At the end. Returns the entry in the body, which the record keeps, or '' in a lane without one. What one call adds
+-- within a millisecond keeps its order.
+local PARTS = 1024
+
 function lane.append(job, now)
   local here = lane.of(job)
-  here.since = here.since or now
-  return redis.call('XADD', here.body, '*', 'id', job.id)
+  lane.touch(here, now)
+  if not here.keys then
+    return redis.call('XADD', here.body, '*', 'id', job.id)
+  end
+  tally(here, redis.call('ZADD', here.front, now + lane.fresh % PARTS / PARTS, job.id))
+  lane.fresh = lane.fresh + 1
+  return ''
 end
 
 -- To the front, at the job's original place; that may be the lane's new head, or stand before an older body.
 function lane.restore(job, place)
   local here = lane.of(job)
-  here.since, here.taken = here.since or place, true
-  redis.call('ZADD', here.front, place, job.id)
+  lane.touch(here, place, true)
+  tally(here, redis.call('ZADD', here.front, place, job.id))
 end
 
 -- Whether a body has this entry, and it is of this job.
@@ -73,33 +145,33 @@ end
 
 function lane.remove(job)
   local here = lane.of(job)
-  here.taken = true
-  if lane.holds(here.body, job.entry, job.id) then
+  lane.touch(here, nil, true)
+  if not here.keys and lane.holds(here.body, job.entry, job.id) then
     redis.call('XDEL', here.body, job.entry)
   else
-    redis.call('ZREM', here.front, job.id)
+    tally(here, -redis.call('ZREM', here.front, job.id))
   end
 end
 
 -- Trims the first `count` of these entries off a body: XTRIM MINID keeps what is not below an id, so it is given the
 -- next one.
-local function trim(here, entries, count)
-  local ms, sequence = string.match(entries[count][1], '^(%d+)-(%d+)$')
+local function trim(here, entries, used)
+  local ms, sequence = string.match(entries[used][1], '^(%d+)-(%d+)$')
   if #sequence <= 15 then
     redis.call('XTRIM', here.body, 'MINID', ms .. '-' .. string.format('%.0f', tonumber(sequence) + 1))
     return
   end
-  for i = 1, count do -- an id that isn't ours, which can't be counted on from
+  for i = 1, used do -- an id that isn't ours, which can't be counted on from
     redis.call('XDEL', here.body, entries[i][1])
   end
 end
 
--- Up to `count` ids at the head, the front first. They stay there until `drop`.
-function lane.heads(here, count)
-  local heads = redis.call('ZRANGE', here.front, 0, count - 1)
+-- Up to `most` ids at the head, the front first. They stay there until `drop`.
+function lane.heads(here, most)
+  local heads = redis.call('ZRANGE', here.front, 0, most - 1)
   heads.front = #heads
-  if #heads < count then
-    heads.entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', count - #heads)
+  if #heads < most and not here.keys then
+    heads.entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', most - #heads)
     for i = 1, #heads.entries do
       heads[heads.front + i] = heads.entries[i][2][2]
     end
@@ -109,9 +181,9 @@ end
 
 -- Takes the first `used` of these heads out of the lane.
 function lane.drop(here, heads, used)
-  here.taken = true
+  lane.touch(here, nil, true)
   if used > 0 and heads.front > 0 then
-    redis.call('ZREMRANGEBYRANK', here.front, 0, math.min(used, heads.front) - 1)
+    tally(here, -redis.call('ZREMRANGEBYRANK', here.front, 0, math.min(used, heads.front) - 1))
   end
   if used > heads.front then
     trim(here, heads.entries, used - heads.front)
@@ -124,7 +196,7 @@ local function head(here)
   if first[2] then
     return tonumber(first[2])
   end
-  local entry = redis.call('XRANGE', here.body, '-', '+', 'COUNT', 1)[1]
+  local entry = not here.keys and redis.call('XRANGE', here.body, '-', '+', 'COUNT', 1)[1]
   if not entry then
     return nil
   end
@@ -133,22 +205,101 @@ local function head(here)
   return record.number(times[1]) or record.number(times[2], 0)
 end
 
--- Puts a lane that was taken from in its right position, or out of the sets that lead to it.
-local function settle(here, now)
-  local at = head(here)
-  if at then
+-- --- what leads to lanes
+
+local function lead_to(here, at, only)
+  if only then
+    redis.call('ZADD', here.lanes, only, at, here.name)
+  else
     redis.call('ZADD', here.lanes, at, here.name)
-    return true
   end
-  redis.call('ZREM', here.lanes, here.name)
+  redis.call('ZADD', here.groups, 'NX', 0, here.group)
+  redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
+end
+
+-- Returns whether anything led there.
+local function lead_away(here)
+  local left = redis.call('ZREM', here.lanes, here.name)
   if redis.call('EXISTS', here.lanes) == 0 then
     redis.call('ZREM', here.groups, here.group)
     if redis.call('EXISTS', here.groups) == 0 then
       redis.call('ZREM', here.levels, here.priority)
     end
   end
-  redis.call('ZADD', keys.empty, now, here.name)
+  return left == 1
+end
+
+-- The gate that a lane is parked under, or nil.
+function lane.parked(here)
+  for _, gate in ipairs(here.gates or {}) do
+    if redis.call('ZSCORE', keys.parked(gate.id, here.class), here.name) then
+      return gate.id
+    end
+  end
+  return nil
+end
+
+-- A class whose last parked lane is gone from under a gate is forgotten there, and the gate with its last class.
+local function forget_empty(id, class)
+  if redis.call('EXISTS', keys.parked(id, class)) == 0 then
+    redis.call('ZREM', keys.parks(id), class)
+    if redis.call('EXISTS', keys.parks(id)) == 0 then
+      redis.call('ZREM', keys.gates, id)
+    end
+  end
+end
+
+-- Puts a lane that was taken from in its right position, or out of the sets that lead to it. Returns whether a claim
+-- finds work there.
+local function settle(here, now)
+  local at = head(here)
+  if at and not lane.parked(here) then
+    lead_to(here, at)
+    return true
+  elseif at then
+    return false
+  end
+  if lead_away(here) and here.gates then
+    lane.left[#lane.left + 1] = here
+  end
+  for _, gate in ipairs(here.gates or {}) do
+    if redis.call('ZREM', keys.parked(gate.id, here.class), here.name) == 1 then
+      forget_empty(gate.id, here.class)
+    end
+  end
+  if not here.keys then
+    redis.call('ZADD', keys.empty, now, here.name)
+  end
   return false
+end
+
+-- Parks a lane under a shut gate, which is to be looked at again at a time. Best priority first, then whose group has
+-- had least: a lane that was served parks behind those that weren't.
+local TAGS, SWEEP_MS = 4398046511104, 30000
+
+function lane.park(here, id, look_at, now)
+  local score = (511 - tonumber(here.priority)) * TAGS + math.min(here.start, TAGS - 1)
+  lead_away(here)
+  redis.call('ZADD', keys.parked(id, here.class), score, here.name)
+  redis.call('ZADD', keys.parks(id), 0, here.class)
+  redis.call('ZADD', keys.gates, clock.text(look_at or now + SWEEP_MS), id)
+  lane.left[#lane.left + 1] = here
+end
+
+-- Leads claims to so many lanes of a class that are parked under a gate.
+function lane.unpark(id, class, most)
+  local parked = keys.parked(id, class)
+  local names = redis.call('ZRANGE', parked, 0, most - 1)
+  for _, name in ipairs(names) do
+    redis.call('ZREM', parked, name)
+    local here = lane.from(name)
+    local at = here and head(here)
+    if at then
+      lead_to(here, at)
+      lane.unparked[class] = true
+    end
+  end
+  forget_empty(id, class)
 end
 
 -- Brings levels, groups and lanes up to date. Returns the classes that got work, each once.
@@ -158,95 +309,75 @@ function lane.flush(now)
     local filled = here.since
     if here.taken then
       filled = settle(here, now) and filled
+    elseif filled and lane.parked(here) then
+      filled = nil
     elseif filled then
-      redis.call('ZADD', here.lanes, 'LT', filled, here.name)
+      lead_to(here, filled, 'LT')
     end
-    if filled then
-      redis.call('ZADD', here.groups, 'NX', 0, here.group)
-      redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
-      if not seen[here.class] then
-        seen[here.class] = true
-        classes[#classes + 1] = here.class
-      end
+    if filled and not seen[here.class] then
+      seen[here.class] = true
+      classes[#classes + 1] = here.class
     end
-    here.since, here.taken = nil, nil
+    here.since, here.taken, here.touched = nil, nil, nil
+  end
+  lane.order = {}
+  if lane.counted ~= 0 then
+    redis.call('HINCRBY', keys.meta, 'keyed', lane.counted)
+    lane.counted = 0
   end
   return classes
 end
 
--- Whether groups and lanes lead to a lane with work. If a key was lost, or holds what no lane is called, they are made
--- to if there is work; else nothing leads there any more, or every claim would stop at it.
-local function leads(here)
-  local group = redis.call('ZRANGE', here.groups, 0, 0)[1]
-  local lanes = group and keys.lanes(here.class, here.priority, group)
-  local name = group and redis.call('ZRANGE', lanes, 0, 0)[1]
-  if name == here.name then
-    return true
-  end
-  if name then
-    redis.call('ZREM', lanes, name)
-  end
-  local at = head(here)
-  if at then
-    redis.call('ZADD', here.groups, 'NX', 0, here.group)
-    redis.call('ZADD', here.lanes, at, here.name)
-    return true
-  end
-  redis.call('ZREM', here.lanes, here.name)
-  redis.call('ZREM', here.groups, group or here.group)
-  return false
+-- Whether a lane of that name belongs to a group.
+function lane.belongs(name, class, priority, group)
+  local here = lane.from(name)
+  return here and here.class == class and here.priority == priority and here.group == group
 end
 
--- The lane a claim should take from next at the best level of a class, or nil. Levels that lead nowhere are forgotten,
--- so many at a time.
-local LEVELS_MAX = 64
+-- The lane of a group that comes first, or nil: what leads there and isn't one of ours is taken out, so many at a time.
+local STALE_MAX = 64
 
-function lane.best(class)
-  for _ = 1, LEVELS_MAX do
-    local priority = redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
-    if not priority then
+function lane.first(class, priority, group)
+  local lanes = keys.lanes(class, priority, group)
+  for _ = 1, STALE_MAX do
+    local name = redis.call('ZRANGE', lanes, 0, 0)[1]
+    if not name then
       return nil
+    elseif lane.belongs(name, class, priority, group) then
+      return lane.from(name)
     end
-    local here = lane.named(class, priority)
-    if lane.is_priority(priority) and leads(here) then
-      return here
-    end
-    redis.call('ZREM', here.levels, priority)
+    redis.call('ZREM', lanes, name)
   end
   return nil
 end
 
-function lane.length(here)
-  return redis.call('ZCARD', here.front) + redis.call('XLEN', here.body)
+-- A plain lane that has work and to which nothing leads, because a key was lost. It is led to again.
+function lane.strayed(class, priority)
+  local here = lane.named(class, priority)
+  local at = head(here)
+  if at then
+    lead_to(here, at)
+    return here
+  end
+  lead_away(here)
+  return nil
 end
 
--- Calls `visit` for each lane with work, in claiming order within a class, until it answers false.
-function lane.each(visit)
-  for _, class in ipairs(redis.call('HKEYS', keys.classes)) do
-    for _, priority in ipairs(redis.call('ZREVRANGE', keys.levels(class), 0, -1)) do
-      for _, group in ipairs(redis.call('ZRANGE', keys.groups(class, priority), 0, 999)) do
-        for _, name in ipairs(redis.call('ZRANGE', keys.lanes(class, priority, group), 0, 999)) do
-          local here = lane.named(class, priority)
-          if name == here.name and not visit(here) then
-            return
-          end
-        end
-      end
-    end
-  end
+function lane.length(here)
+  return redis.call('ZCARD', here.front) + (here.keys and 0 or redis.call('XLEN', here.body))
 end
 
 -- Some ids of a lane, in order. A stream has no offset: `skip` is read over, so it has a bound.
 local SKIP_MAX = 2000
 
-function lane.page(here, skip, count)
-  local ids = redis.call('ZRANGE', here.front, skip, skip + count - 1)
-  if #ids < count then
+function lane.page(here, skip, most)
+  local ids = redis.call('ZRANGE', here.front, skip, skip + most - 1)
+  if #ids < most and not here.keys then
     local over = math.max(0, skip - redis.call('ZCARD', here.front))
     if over > SKIP_MAX then
       error('offset cannot be so deep: of a lane the first ' .. SKIP_MAX .. ' jobs can be shown', 0)
     end
-    local entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', over + count - #ids)
+    local entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', over + most - #ids)
     for i = over + 1, #entries do
       ids[#ids + 1] = entries[i][2][2]
     end

@@ -9,14 +9,14 @@ local find = string.find
 record.CORE = {
   'state', 'task', 'class', 'priority', 'epoch', 'worker', 'attempt', 'max_attempts', 'entry', 'place',
   'created_at', 'expires_at', 'keep', 'keep_result', 'waited', 'cancel', 'released', 'on_lease_lost',
-  'unknown_since',
+  'unknown_since', 'lane', 'lock_wait', 'lock_until',
 }
 
 -- What `retry` and `cancel` need: also by what the same call, sent again, is known.
 record.HANDLED = { 'said', unpack(record.CORE) }
 
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.
-record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited' }
+record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited', 'lane' }
 
 local KNOWN = {
   pending = true, scheduled = true, available = true, running = true, retryable = true, completed = true,
@@ -161,6 +161,11 @@ end
 -- Whether a job should have started by now and didn't. One that a worker has had did start.
 function record.expired(job, now)
   return job.expires_at and not job.epoch and record.number(job.expires_at, now + 1) <= now
+end
+
+-- Whether a job has waited for its lock for as long as it may.
+function record.locked_out(job, now)
+  return job.state == 'available' and job.lock_until and record.number(job.lock_until, now + 1) <= now
 end
 
 function record.attempt(job)

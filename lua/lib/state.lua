@@ -59,6 +59,7 @@ local function leave(job, to)
   local from = job.state
   if from == 'running' then
     gone_from(keys.leases, job.id)
+    gate.give(job)
   elseif from == 'available' then
     if not job.taken then
       lane.remove(job)
@@ -69,13 +70,26 @@ local function leave(job, to)
   if ENDS_IN[from] then
     gone_from(keys.prune, job.id)
   end
-  if WAITS_IN[from] and job.expires_at and not WAITS_IN[to] then
+  if WAITS_IN[from] and (job.expires_at or job.lock_until) and not WAITS_IN[to] then
     gone_from(keys.expiring, job.id)
   end
 end
 
+-- A job that is available waits for its lock for so long at most.
+local function arm(job, now, more)
+  local wait = job.lock_wait and record.number(job.lock_wait)
+  if wait then
+    local till = now + wait
+    job.lock_until = clock.text(till)
+    more[#more + 1] = 'lock_until'
+    more[#more + 1] = job.lock_until
+    local expires_at = not job.epoch and record.number(job.expires_at) or till
+    stands_in(keys.expiring, clock.text(math.min(till, expires_at)), job.id)
+  end
+end
+
 -- Puts the job into the structure of a state that isn't an end. Returns the fields that say where in it.
-local function enter(job, to, now, option)
+local function enter(job, to, now, option, more)
   if to == 'running' then
     stands_in(keys.leases, clock.text(now + option), job.id)
     return 'entry', ''
@@ -87,7 +101,9 @@ local function enter(job, to, now, option)
     end
     stands_in(keys[to], clock.text(at), job.id)
     return 'entry', ''
-  elseif option == 'restore' then
+  end
+  arm(job, now, more)
+  if option == 'restore' then
     lane.restore(job, record.number(job.place) or record.number(job.created_at, now))
     return 'entry', ''
   end
@@ -142,7 +158,7 @@ function state.move(job, to, now, more, option)
       write(job, to, more, 'finished_at', at)
     end
   else
-    write(job, to, more, enter(job, to, now, option))
+    write(job, to, more, enter(job, to, now, option, more))
   end
   event.note(to, job.id)
   stats.note(job, to, now)
@@ -152,8 +168,8 @@ end
 -- A job that did not exist before.
 function state.create(job, to, now, more, option)
   job.key = keys.job(job.id)
-  write(job, to, more, enter(job, to, now, option))
-  if job.expires_at then
+  write(job, to, more, enter(job, to, now, option, more))
+  if job.expires_at and not job.lock_until then
     stands_in(keys.expiring, job.expires_at, job.id)
   end
   event.note(to, job.id)
@@ -197,6 +213,11 @@ function state.flush(now, quiet)
     redis.call('ZADD', key, unpack(pairs_))
   end
   local classes = lane.flush(now)
+  gate.flush(now)
+  for class in pairs(lane.unparked) do
+    classes[#classes + 1] = class
+  end
+  lane.unparked = {}
   if not quiet then
     for _, class in ipairs(classes) do
       wake.set(class, now)

@@ -40,10 +40,11 @@ class JobFacts(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A class and a priority, as texts."""
+    """A class, a priority, and keys ('' for a plain lane), as texts."""
 
     klass: str
     priority: str
+    keys: str = ""
 
 
 class LaneFacts(NamedTuple):
@@ -57,6 +58,7 @@ class LaneFacts(NamedTuple):
         levels, groups, lanes: whether each of these leads to it.
         foreign: how many members stand beside it there that are none of ours.
         known: whether its class is among the queue's.
+        parked: whether it is parked under a gate.
         marker: whether a marker stands for its class.
         paused: whether the queue is.
     """
@@ -70,6 +72,7 @@ class LaneFacts(NamedTuple):
     lanes: bool
     foreign: int
     known: bool
+    parked: bool
     marker: bool
     paused: bool
 
@@ -82,7 +85,7 @@ class Wanted(NamedTuple):
     ttl_ms: int | None
 
 
-FIELDS = (*NAMES, b"entry")
+FIELDS = (*dict.fromkeys((*NAMES, b"entry", b"lane", b"lock_until")),)
 
 
 def unpacked(raw: bytes) -> str:
@@ -143,17 +146,16 @@ def survey_lanes(q: QueueKeys, lanes: Sequence[Lane]) -> Command[list[LaneFacts]
     """The facts of some lanes, 250 at most."""
 
     def read(reply: Any) -> list[LaneFacts]:
-        return [_lane_facts(lane, each, reply[0]) for lane, each in zip(lanes, reply[1:], strict=True)]
+        return [_lane_facts(lane, each, paused=bool(reply[0])) for lane, each in zip(lanes, reply[1:], strict=True)]
 
     return build("survey_lanes", q, read, {"now": None}, [packed(word) for lane in lanes for word in lane])
 
 
-def _lane_facts(lane: Lane, told: list[int], paused: int) -> LaneFacts:
-    waiting, *leads, foreign, known, marker = told
+def _lane_facts(lane: Lane, told: list[int], *, paused: bool) -> LaneFacts:
+    waiting, *leads, foreign, known, parked, marker = told
     body, emptied, levels, groups, lanes = map(bool, leads)
-    return LaneFacts(
-        lane, waiting, body, emptied, levels, groups, lanes, foreign, bool(known), bool(marker), bool(paused)
-    )
+    there = (bool(known), bool(parked), bool(marker), paused)
+    return LaneFacts(lane, waiting, body, emptied, levels, groups, lanes, foreign, *there)
 
 
 def mend_lanes(q: QueueKeys, lanes: Sequence[Lane], *, now: int | None = None) -> Command[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import NamedTuple
 
 from taskq.commands.fsck import JobFacts, LaneFacts, Wanted
@@ -76,7 +77,7 @@ def _right_place(facts: JobFacts, state: str) -> tuple[str, str] | None:
     lane = lane_of(facts.fields)
     entry = facts.fields.get(b"entry", b"").decode("ascii", "replace")
     for place in facts.places:
-        if place == (f"body:{lane}", entry):
+        if place == (f"body:{lane}", entry) and lane.count(":") == 1:
             return place
     return next((place for place in facts.places if place[0] == f"front:{lane}"), None)
 
@@ -97,8 +98,12 @@ def _of_expiry(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
     """What waits for its first start and expires stands at that time."""
     stands = next((float(at) for place, at in facts.places if place == "expiring"), None)
     given = facts.fields.get(b"expires_at", b"")
-    waits = state != State.RUNNING and state not in TERMINAL and b"epoch" not in facts.fields
-    wanted = float(given) if waits and _is_time(given) else None
+    waits = state != State.RUNNING and state not in TERMINAL
+    wanted = float(given) if waits and b"epoch" not in facts.fields and _is_time(given) else None
+    lock_until = facts.fields.get(b"lock_until", b"")
+    if state == State.AVAILABLE and _is_time(lock_until):
+        # Later, if its lock was free at the time: then it was looked at again.
+        wanted = stands if stands is not None and stands >= float(lock_until) else min(float(lock_until), wanted or inf)
     if stands != wanted:
         yield Breach("expiry", id, "won't expire in time" if wanted is not None else "would expire, and shouldn't")
 
@@ -108,10 +113,12 @@ def _is_time(raw: bytes) -> bool:
 
 
 def lane_of(fields: dict[bytes, bytes]) -> str:
-    """The name of a job's lane. A class or priority that can't be counts as absent, as in `lua/lib/lane.lua`."""
+    """The name of a job's lane. What can't be its class, priority or keys counts as absent: `lua/lib/lane.lua`."""
     klass = fields.get(b"class", b"").decode("ascii", "replace")
     priority = fields.get(b"priority", b"").decode("ascii", "replace")
-    return f"{klass if is_class(klass) else 'async'}:{priority if is_priority(priority) else '0'}"
+    keys = fields.get(b"lane", b"").decode("ascii", "replace")
+    level = f"{klass if is_class(klass) else 'async'}:{priority if is_priority(priority) else '0'}"
+    return f"{level}:{keys}" if is_keys(keys) else level
 
 
 def is_class(text: str) -> bool:
@@ -124,21 +131,26 @@ def is_priority(text: str) -> bool:
     return re.fullmatch(r"0|-?[1-9][0-9]{0,2}", text) is not None and LOWEST_PRIORITY <= int(text) <= HIGHEST_PRIORITY
 
 
+def is_keys(text: str) -> bool:
+    """Whether a text can be the keys of a lane: `<fairness key>:<gate>,<gate>`."""
+    return len(text) <= 2048 and re.fullmatch(r"[A-Za-z0-9._~@+/%-]+:[A-Za-z0-9._~@+/%=,!*#-]*", text) is not None
+
+
 # --- lanes --------------------------------------------------------------------
 
 
 def of_lane(facts: LaneFacts) -> Iterator[Breach]:
     """What is wrong about what leads to a lane. Whether somebody is woken for it is `needs_marker`."""
-    name = ":".join(facts.lane)
+    name = ":".join(filter(None, facts.lane))
     leads = {"levels": facts.levels, "groups": facts.groups, "lanes": facts.lanes}
     if facts.waiting:
-        missing = [each for each, there in leads.items() if not there]
+        missing = [each for each, there in leads.items() if not (there or facts.parked)]
         if missing:
             yield Breach("unreachable", name, f"has work, and {_listed(missing)} don't lead to it")
         if not facts.known:
             yield Breach("unreachable", name, "has work, and its class is not among the queue's classes")
     else:
-        stale = [each for each, there in leads.items() if there]
+        stale = [each for each, there in {**leads, "parked": facts.parked}.items() if there]
         if stale:
             yield Breach("stale", name, f"is empty, and {_listed(stale)} lead to it")
         if facts.body and not facts.emptied:
@@ -149,18 +161,19 @@ def of_lane(facts: LaneFacts) -> Iterator[Breach]:
 
 def needs_marker(facts: LaneFacts) -> bool:
     """Whether work waits and nobody would be woken for it. For a moment that is so whenever a worker was."""
-    return bool(facts.waiting) and not facts.marker and not facts.paused
+    return bool(facts.waiting) and not (facts.marker or facts.parked or facts.paused)
 
 
 # --- keys ---------------------------------------------------------------------
 
-_ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty")
+_ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty", "gates", "tags")
 _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("|".join(_ZSETS), "zset", None),
-    ("classes|kinds|meta|stats", "hash", None),
+    ("classes|kinds|meta|stats|limits|weights", "hash", None),
     ("fired", "hash", 8 * _DAY_MS),
     ("events", "stream", None),
-    ("(levels|groups|lanes|front|wake):.*", "zset", None),
+    ("(levels|groups|lanes|front|wake|slots|parked|parks):.*", "zset", None),
+    ("rate:.*", "string", 30 * _DAY_MS),
     ("body:.*", "stream", None),
     ("claimed:.*", "hash", _HOUR_MS),
     ("stats:[0-9]+", "hash", 3 * _HOUR_MS),

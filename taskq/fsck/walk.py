@@ -167,7 +167,12 @@ class Walker:
             if kind in {"front", "body", "groups"}:
                 lanes.add(_lane(rest))
             elif kind == "lanes":
-                lanes.add(_lane(rest.rpartition(":")[0]))
+                level, _, group = rest.rpartition(":")
+                lanes.add(_lane(level if group == "-" else f"{rest}:"))
+            elif kind == "parked":
+                parked: list[Row] = []
+                yield from self._each_slice(name, _gather(parked))
+                lanes |= {_lane(unpacked(row.id)) for row in parked}
             elif kind == "levels":
                 found: list[Row] = []
                 yield from self._each_slice(name, _gather(found))
@@ -212,5 +217,8 @@ def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _lane(name: str) -> Lane:
+    words = name.split(":", 2)
+    if len(words) == 3:
+        return Lane(*words)
     klass, _, priority = name.rpartition(":")
     return Lane(klass, priority)

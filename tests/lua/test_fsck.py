@@ -279,7 +279,7 @@ def test_work_for_which_nobody_is_woken(room):
     assert lead(room, markers(room.q)) == []
     room.client.delete(room.q.wake("async"))
     (silent,) = lead(room, markers(room.q))
-    assert silent.lane == ("async", "0")
+    assert silent.lane == ("async", "0", "")
     room.do(commands.pause)
     assert lead(room, markers(room.q)) == []
 

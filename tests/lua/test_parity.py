@@ -21,6 +21,8 @@ BUILT = {
     "claimed": ("host-1-abcdef.2",),
     "minute": (30_000_000,),
     "done": ("email:own.id_1-x",),
+    **dict.fromkeys(("slots", "rate", "parks"), ("crm=acme%20corp",)),
+    "parked": ("!account=17", "async"),
 }
 OF_THE_CLUSTER = {
     "node": ("host-1-abcdef",),
@@ -63,7 +65,7 @@ def test_no_built_key_has_the_name_of_a_fixed_one():
 
 
 def test_the_moves_that_lua_allows_are_those_of_the_table(raw, q):
-    names = ("args", "keys", "clock", "record", "event", "stats", "retention", "wake", "lane", "state")
+    names = ("args", "keys", "clock", "record", "event", "stats", "retention", "wake", "lane", "gate", "state")
     included = scripts.expand("".join(f"-- @include lib/{name}.lua\n" for name in names))
     source = f"{included}\nkeys.bind('prefix')\nreturn state.allows(ARGV[1], ARGV[2]) and 1 or 0"
     from taskq.state import TRANSITIONS
@@ -77,7 +79,7 @@ def test_the_moves_that_lua_allows_are_those_of_the_table(raw, q):
 
 @pytest.mark.parametrize("state", State)
 def test_lua_knows_which_states_are_ends(raw, q, state):
-    names = ("args", "keys", "clock", "record", "event", "stats", "retention", "wake", "lane", "state")
+    names = ("args", "keys", "clock", "record", "event", "stats", "retention", "wake", "lane", "gate", "state")
     included = scripts.expand("".join(f"-- @include lib/{name}.lua\n" for name in names))
     source = f"{included}\nkeys.bind('prefix')\nreturn state.ends(ARGV[1]) and 1 or 0"
     assert raw.eval(source, 1, q.prefix, state) == (state in {"completed", "failed", "cancelled"})

@@ -73,7 +73,8 @@ def test_breach(found, kind):
 
 def lane(waiting=0, **wrong):
     right = dict.fromkeys(("levels", "groups", "lanes"), waiting > 0)
-    usual = {"body": True, "emptied": not waiting, "foreign": 0, "known": True, "marker": False, "paused": False}
+    usual = {"body": True, "emptied": not waiting, "foreign": 0, "known": True, "marker": False, "paused": False,
+             "parked": False}  # fmt: skip
     return LaneFacts(lane=Lane("async", "0"), waiting=waiting, **(usual | right | wrong))
 
 
@@ -85,6 +86,8 @@ def lane(waiting=0, **wrong):
         (lane(3, levels=False), "unreachable"),
         (lane(3, groups=False, lanes=False), "unreachable"),
         (lane(3, known=False), "unreachable"),
+        (lane(3, levels=False, groups=False, lanes=False, parked=True), None),
+        (lane(0, parked=True), "stale"),
         (lane(0, lanes=True), "stale"),
         (lane(0, emptied=False), "stale"),
         (lane(0, emptied=False, body=False), None),
@@ -101,6 +104,7 @@ def test_a_marker_is_needed_while_work_waits():
     assert not judge.needs_marker(lane(0))
     assert not judge.needs_marker(lane(1, marker=True))
     assert not judge.needs_marker(lane(1, paused=True))
+    assert not judge.needs_marker(lane(1, parked=True))
 
 
 @pytest.mark.parametrize(
