@@ -27,8 +27,10 @@
 --                        needs ('' none), priority, due, expires ('' | '+ms from now' | 'ms'), lane ('' plain), once
 --                        ('' nothing), n, then n pairs of field and value
 -- REPLY
---   {'ok', word, ...}   a job: available | scheduled (created), existing
+--   {'ok', word, ...}   a job: available | scheduled (created), existing; and where its unique key was another's,
+--                       'existing <id>' or 'replaced <id>', and that job's id
 --   {'exists', id}      with 'raise' only; nothing was added
+--   {'duplicate', id, key, owner}  a job that says so met the owner of its key; nothing was added
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -79,8 +81,12 @@ while ARGV[at] do
   end
   if not word then
     local job = birth.read(at, after, now)
-    word = job.due and 'scheduled' or 'available'
-    jobs[#jobs + 1] = job
+    local met, owner, instead = meet.decide(job, now)
+    if met == 'duplicate' then
+      return { 'duplicate', id, job.unique.key, owner }
+    end
+    word = met and met .. ' ' .. owner or job.due and 'scheduled' or 'available'
+    jobs[#jobs + 1] = instead or (not met and job or nil)
   end
   seen[id] = true
   words[#words + 1] = word

@@ -75,7 +75,12 @@ while ARGV[at] do
   message.fired_at, message.overlap = tonumber(ARGV[at + 3]), ARGV[at + 4]
   local word, rest, new = fired.decide(fired.read(ARGV[at]), message, now)
   if new then
-    jobs[#jobs + 1] = birth.read(job_at, after, now)
+    local job = birth.read(job_at, after, now)
+    local met, owner, instead = meet.decide(job, now)
+    if met then
+      word, rest = fired.met(fired.read(ARGV[at]), met, owner)
+    end
+    jobs[#jobs + 1] = instead or (not met and job or nil)
   end
   answer[#answer + 1] = word
   answer[#answer + 1] = rest

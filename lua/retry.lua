@@ -26,6 +26,7 @@
 --   ...                  ids
 -- REPLY
 --   {'ok', word, ...}      a job: available (now) | waiting (it was already) | missing | the state that forbids it
+--                         | 'duplicate <id>' (another living job owns its unique key)
 --   {'refused', id, word}  without `partial`: the first that cannot be retried; nothing was done
 
 -- @include lib/args.lua
@@ -54,7 +55,9 @@ for i = arg.rest, #ARGV do
   local job = record.fields(ARGV[i], record.HANDLED)
   local done = record.answered(job, arg.token)
   local may = not done and job and (state.ends(job.state) or job.state == 'retryable')
-  local word = done or may and 'available' or job and job.state or 'missing'
+  local owner = may and once.bars(job, now)
+  may = may and not owner
+  local word = done or owner and 'duplicate ' .. owner or may and 'available' or job and job.state or 'missing'
   if arg.partial ~= '1' and not may and not done then
     return { 'refused', ARGV[i], word }
   end
@@ -85,6 +88,9 @@ for _, job in ipairs(jobs) do
     job.expires_at = nil
   end
   redis.call('HDEL', keys.job(job.id), unpack(stale))
+  if job.retakes then
+    once.take(job.retakes, job.id, now)
+  end
   state.move(job, 'available', now, record.say({ 'attempt', '0', 'started_at', '' }, arg.token, 'available'))
 end
 state.flush(now)

@@ -54,8 +54,14 @@ if TYPE_CHECKING:
     from taskq.errors import WorkerStopped as WorkerStopped
     from taskq.handle import Job as Job
     from taskq.inspector import Inspector as Inspector
-    from taskq.locks import Lock as Lock
+    from taskq.locks import NamedLock as NamedLock
+    from taskq.options import Concurrency as Concurrency
+    from taskq.options import Debounce as Debounce
+    from taskq.options import Lock as Lock
     from taskq.options import Options as Options
+    from taskq.options import Rate as Rate
+    from taskq.options import Throttle as Throttle
+    from taskq.options import Unique as Unique
     from taskq.queue import Queue as Queue
     from taskq.retry import Backoff as Backoff
     from taskq.retry import Discard as Discard
@@ -80,7 +86,9 @@ __all__ = [
     "BadRecord",
     "Call",
     "Client",
+    "Concurrency",
     "CurrentJob",
+    "Debounce",
     "Discard",
     "DuplicateJob",
     "EnqueueFailed",
@@ -99,6 +107,7 @@ __all__ = [
     "Lock",
     "LockLost",
     "LockTimeout",
+    "NamedLock",
     "NodeNotFound",
     "NotInJob",
     "NotReplicated",
@@ -106,6 +115,7 @@ __all__ = [
     "PayloadTooLarge",
     "Queue",
     "QueueNotFound",
+    "Rate",
     "ResultExpired",
     "ResultTimeout",
     "Retention",
@@ -120,8 +130,10 @@ __all__ = [
     "Task",
     "TaskQ",
     "TaskQError",
+    "Throttle",
     "Unavailable",
     "Unencodable",
+    "Unique",
     "UnknownTask",
     "Unschedulable",
     "WorkerStopped",
@@ -134,12 +146,16 @@ _HOMES = {
     "Backoff": "retry",
     "Call": "task",
     "Client": "client",
+    "Concurrency": "options",
+    "Debounce": "options",
     "Discard": "retry",
     "Inspector": "inspector",
     "Job": "handle",
-    "Lock": "locks",
+    "Lock": "options",
+    "NamedLock": "locks",
     "Options": "options",
     "Queue": "queue",
+    "Rate": "options",
     "Retention": "settings",
     "Retry": "retry",
     "Run": "schedules",
@@ -148,6 +164,8 @@ _HOMES = {
     "State": "state",
     "Task": "task",
     "TaskQ": "app",
+    "Throttle": "options",
+    "Unique": "options",
 }
 
 

@@ -19,7 +19,7 @@ from taskq.handle import Job
 from taskq.hearsay import Hearsay
 from taskq.importing import load_attribute, load_modules, origin, task_name, where, why_unimportable
 from taskq.inspector import Inspector
-from taskq.locks import Lock
+from taskq.locks import NamedLock
 from taskq.many import Interrupted, checked_calls, enqueue_failed, seal
 from taskq.nodes import Nodes
 from taskq.options import Options, TaskVocabulary, checked_task_name, declare
@@ -204,6 +204,7 @@ class TaskQ(Declares):
                 shape=Shape(fn),
                 refusal=why_unimportable(fn, named=declaration.name is not None),
             )
+            made.check_keys()
             self._register(made)
             return made
 
@@ -234,7 +235,9 @@ class TaskQ(Declares):
         def decorate(fn: Callable[..., Any]) -> Task[..., Any]:
             _check_function(fn)
             name = declaration.name or task_name(fn)
-            return Task(self, name, fn, declared=declaration.options, shape=Shape(fn))
+            made: Task[..., Any] = Task(self, name, fn, declared=declaration.options, shape=Shape(fn))
+            made.check_keys()
+            return made
 
         return decorate if fn is None else decorate(fn)
 
@@ -270,9 +273,9 @@ class TaskQ(Declares):
         """The nodes that serve this namespace: `app.nodes.list()`, `app.nodes.drain(id)`. No I/O yet."""
         return Nodes(self)
 
-    def lock(self, name: str, *, ttl: Duration = "30s", wait: Duration | None = None) -> Lock:
+    def lock(self, name: str, *, ttl: Duration = "30s", wait: Duration | None = None) -> NamedLock:
         """A lock that one holder at a time has, over all processes: `with app.lock("report", wait="5s") as lock:`, or
-        `async with`. No I/O yet. See `Lock`.
+        `async with`. No I/O yet. See `NamedLock`.
 
         Args:
             name: 1 to 200 printable characters; the same name is the same lock in all programs of the namespace.
@@ -282,7 +285,7 @@ class TaskQ(Declares):
         Raises:
             ValueError: a name, ttl or wait that breaks its rule.
         """
-        return Lock(self, name, ttl=ttl, wait=wait)
+        return NamedLock(self, name, ttl=ttl, wait=wait)
 
     def enqueue_many(
         self, calls: Iterable[Call[R]], *, exists: Literal["existing", "raise"] = "existing"

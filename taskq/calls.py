@@ -16,17 +16,18 @@ from taskq import keys
 from taskq.commands import NewJob
 from taskq.commands.command import Arg
 from taskq.errors import BadArguments
+from taskq.keyed import Keyed
 from taskq.options import DEFAULT_QUEUE, Options, stored_fields
 
 
 class Shape:
     """A function's parameters, ready to say whether arguments fit. The usual call is settled by counting."""
 
-    __slots__ = ("_by_count", "_most", "_needed", "_signature")
+    __slots__ = ("_by_count", "_most", "_needed", "signature")
 
     def __init__(self, fn: Callable[..., Any]) -> None:
-        self._signature = inspect.signature(fn)
-        parameters = self._signature.parameters.values()
+        self.signature = inspect.signature(fn)
+        parameters = self.signature.parameters.values()
         positional = [each for each in parameters if each.kind in _POSITIONAL]
         self._needed = sum(each.default is each.empty for each in positional)
         self._most = len(positional)
@@ -37,12 +38,15 @@ class Shape:
         if not kwargs and self._by_count and self._needed <= len(args) <= self._most:
             return
         try:
-            self._signature.bind(*args, **kwargs)
+            self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise BadArguments(f"{task}{self._signature} doesn't take these arguments: {error}") from None
+            raise BadArguments(f"{task}{self.signature} doesn't take these arguments: {error}") from None
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+_NO_KWARGS: Mapping[str, Any] = {}
 
 
 class Plan:
@@ -55,29 +59,40 @@ class Plan:
         options: all layers, merged.
         said: the layers whose backoff and timeouts travel with the job; those of the others stay in the worker's
             code, and change with it.
+        keyed: how the keys of its jobs are read from their calls; None if they have none.
     """
 
-    __slots__ = ("_due", "_executor", "_expires", "_fields", "_own", "_prefix", "_priority", "q", "task")
+    __slots__ = ("_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "q", "task")
 
-    def __init__(self, namespace: str, task: str, executor: str, options: Options, said: Options) -> None:
+    def __init__(
+        self, namespace: str, task: str, executor: str, options: Options, said: Options, *, keyed: Keyed | None = None
+    ) -> None:
         self.q = keys.queue(namespace, options.queue or DEFAULT_QUEUE)
         self.task = task
         self._executor = executor
         self._priority = options.priority or 0
         self._due = options.due
+        self._keyed = keyed
         self._expires = options.expires or ""
         self._prefix = f"{self.q.name}:"
         self._own = None if options.id is None else self._prefix + options.id
         self._fields: dict[str, Arg] = {**stored_fields(options, said)}
 
-    def new_job(self, payload: bytes) -> NewJob:
-        """One job of this task. Its id and token are made here, once: whoever sends it again adds nothing."""
+    def new_job(self, payload: bytes, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = _NO_KWARGS) -> NewJob:
+        """One job of this task. Its id and token are made here, once: whoever sends it again adds nothing.
+
+        Raises:
+            BadArguments: nothing can be named after an argument that a limit, say, goes by.
+        """
         fields = {**self._fields, "payload": payload} if payload else self._fields
         if self._own is None:
             id, token = self._prefix + uuid7(), ""
         else:
             id, token = self._own, os.urandom(8).hex()
-        return NewJob(id, token, self.task, self._executor, self._priority, self._due, self._expires, fields)
+        lane, once = ("", "") if self._keyed is None else self._keyed.of(args, kwargs)
+        return NewJob(
+            id, token, self.task, self._executor, self._priority, self._due, self._expires, fields, lane, once
+        )
 
 
 def uuid7() -> str:

@@ -34,7 +34,14 @@ class JobAlreadyExists(TaskQError):
 
 
 class DuplicateJob(TaskQError):
-    """Another living job owns this unique key, and nothing was added."""
+    """Another living job owns this unique key, and nothing was added.
+
+    `owner` is that job's id where it is known, else None.
+    """
+
+    def __init__(self, *args: object, owner: str | None = None) -> None:
+        super().__init__(*args)
+        self.owner = owner
 
 
 class InvalidTransition(TaskQError):

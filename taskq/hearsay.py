@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from taskq.errors import nearest
-from taskq.options import Options, heard, merge
+from taskq.options import ORDER, Options, heard, merge
 
 if TYPE_CHECKING:
     from taskq.log import Logger
@@ -29,6 +29,7 @@ class Hearsay:
 
     def __init__(self) -> None:
         self._heard: dict[str, Options] = {}
+        self._order: dict[str, list[str]] = {}
         self._unknown: dict[str, float] = {}  # tasks that nobody knew: when they were last asked for
 
     def options(self, task: str) -> Options:
@@ -38,6 +39,10 @@ class Hearsay:
     def knows(self, task: str) -> bool:
         """Whether a node has said something of it."""
         return task in self._heard
+
+    def order(self, task: str) -> list[str]:
+        """The task's parameters by place, where its nodes have told of options that name one."""
+        return self._order.get(task, [])
 
     def is_due(self, task: str, *, urgent: bool) -> bool:
         """Whether to ask for the task: unless the answer is known, at each job if `urgent`, else now and then."""
@@ -51,7 +56,9 @@ class Hearsay:
             first = task not in self._unknown
             self._unknown[task] = time.monotonic()
             return first
-        self._heard[task] = merge(_options(info), Options(queue=info["queue"]))
+        words = _words(info)
+        self._heard[task] = merge(heard(words), Options(queue=info["queue"]))
+        self._order[task] = _texts(words.get(ORDER)) if isinstance(words, dict) else []
         other = other_queue(info)
         if other is not None:
             _log().warning("workers serve this task from two queues", task=task, queue=info["queue"], other=other)
@@ -71,11 +78,15 @@ def _log() -> Logger:
     return get_logger(__name__)
 
 
-def _options(info: Mapping[str, str]) -> Options:
+def _words(info: Mapping[str, str]) -> Any:
     try:
-        return heard(json.loads(info.get("options") or "{}"))
+        return json.loads(info.get("options") or "{}")
     except (ValueError, RecursionError):  # written by another version, or by hand
-        return _NOTHING
+        return {}
+
+
+def _texts(words: object) -> list[str]:
+    return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
 
 
 def other_queue(info: Mapping[str, str]) -> str | None:

@@ -88,6 +88,14 @@ class QueueKeys:
         """The channel on which the end of a job that somebody waits for is published."""
         return f"{self.prefix}done:{id}"
 
+    def unique(self, key: str) -> str:
+        """Who owns a unique key."""
+        return f"{self.prefix}unique:{key}"
+
+    def merged(self, id: str) -> str:
+        """Whose job a call of this id replaced."""
+        return f"{self.prefix}merged:{id}"
+
 
 class ClusterKeys(QueueKeys):
     """What belongs to no queue: the registry of queues, nodes and tasks; named locks; schedules."""

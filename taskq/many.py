@@ -30,7 +30,7 @@ def checked_calls(calls: Iterable[Call[R]], exists: str) -> list[Call[R]]:
 
 def seal(call: Call[Any], plan: Plan) -> NewJob:
     """The job of a call; one that was sent before keeps its id, so that it isn't added twice."""
-    return call.sent or plan.new_job(call.payload)
+    return call.sent or plan.new_job(call.payload, call.args, call.kwargs)
 
 
 def enqueue_failed(

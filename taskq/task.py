@@ -18,6 +18,7 @@ from taskq.errors import UnknownTask, did_you_mean
 from taskq.handle import Job
 from taskq.hearsay import doubt
 from taskq.home import Home
+from taskq.keyed import Keyed
 from taskq.options import DEFAULT_QUEUE, Options, Vocabulary, merge, stored_fields
 from taskq.retry import DEFAULT_BACKOFF, Backoff
 from taskq.state import State
@@ -150,7 +151,10 @@ class Task(Generic[P, C_co]):
         said = Options(**options)
         other._using = said if self._using is _NOTHING else merge(self._using, said)
         other._plan = None
-        stored_fields(other.options, other._using)  # what can't be stored is refused here, where it is said
+        merged = other.options
+        stored_fields(merged, other._using)  # what can't be stored is refused here, where it is said
+        if said.is_keyed and not self._by_name:
+            other._keyed(merged)
         return other
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -174,7 +178,7 @@ class Task(Generic[P, C_co]):
             Unavailable, ServerFull: the server didn't take it.
         """
         plan = self._plan or self.plan()
-        job = plan.new_job(self._payload(args, kwargs))
+        job = plan.new_job(self._payload(args, kwargs), args, kwargs)
         return handle_of(self._home, job, self._home.client.add(plan.q, job))
 
     @overload
@@ -184,7 +188,7 @@ class Task(Generic[P, C_co]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
         """As `enqueue`, awaited."""
         plan = self._plan or await self.aplan()
-        job = plan.new_job(self._payload(args, kwargs))
+        job = plan.new_job(self._payload(args, kwargs), args, kwargs)
         return handle_of(self._home, job, await self._home.aclient.add(plan.q, job))
 
     @overload
@@ -240,10 +244,26 @@ class Task(Generic[P, C_co]):
         home = self._home
         home.freeze()
         said = self._using if self.executor else merge(self._declared, self._using)
-        plan = Plan(home.settings.namespace, self.name, self.executor, self.options, said)
+        options = self.options
+        keyed = self._keyed(options) if options.is_keyed else None
+        plan = Plan(home.settings.namespace, self.name, self.executor, options, said, keyed=keyed)
         if not self._by_name or home.hearsay.knows(self.name):
             self._plan = plan  # else nobody serves it yet: ask again
         return plan
+
+    def check_keys(self) -> None:
+        """Whether what it was declared with names parameters that it has. ValueError if it doesn't."""
+        if self._declared.is_keyed:
+            self._keyed(self._declared)
+
+    def _keyed(self, options: Options) -> Keyed:
+        home, signature = self._home, self._shape.signature if self._shape is not None else None
+        order = home.hearsay.order(self.name) if self._by_name else ()
+
+        def encode(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+            return codec.encode(args, kwargs, home.types)
+
+        return Keyed(options, self.name, signature, order, encode=encode)
 
 
 # Other libraries' words for the same thing.
@@ -262,9 +282,11 @@ _PUBLIC = [*(name for name in vars(Task) if not name.startswith("_")), "name", "
 
 def handle_of(home: Home, job: NewJob, word: str) -> Job[Any]:
     """The handle of a job that was sent, by the server's word for it."""
-    if word == "existing":
-        return Job(home, job.id, job.task, created=False)
-    return Job(home, job.id, job.task, state=_STATES[word], created=True)
+    state = _STATES.get(word)
+    if state is None:
+        owner = word.partition(" ")[2]  # of the unique key; else the job with its own id
+        return Job(home, owner or job.id, None if owner else job.task, created=False)
+    return Job(home, job.id, job.task, state=state, created=True)
 
 
 _STATES = {str(state): state for state in State}  # quicker than asking the enum, which every enqueue would

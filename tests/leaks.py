@@ -15,6 +15,7 @@ import redis
 PERMANENT = {
     r"job:.+": "a record leaves by retention (`prune`), which also takes it out of every structure",
     r"classes": "at most 256 fields; the sweep drops classes no living job uses",
+    r"limits": "one field a limit that a worker has declared, or an operator",
     r"kinds": "one field a task that a worker has declared",
     r"levels:.+": "priorities with work; empty, and so gone, once there is none",
     r"groups:.+": "fairness keys with work; gone once there is none",
@@ -32,6 +33,7 @@ PERMANENT = {
     r"expiring": "waiting jobs that expire; left when the job leaves",
     r"leases": "running jobs",
     r"prune": "ended jobs; bounded by retention",
+    r"unique:.+": "owned by a living job: its end frees it, whatever that is",
     r"meta": "one hash a queue",
     r"events": "capped by length and by bytes",
     r"stats": "totals: one hash a queue",

@@ -2,6 +2,8 @@
 -- that are unique by themselves), task, executor ('' unknown), needs ('' none), priority, due, expires ('' | '+ms from
 -- now' | 'ms'), lane ('' plain), once ('' nothing), n, then n pairs of field and value.
 
+-- @include lib/meet.lua
+
 local birth = { kinds = {} }
 
 local function class_of(task, executor)
@@ -30,6 +32,12 @@ function birth.read(at, after, now)
   local job = { id = ARGV[at], task = task, priority = ARGV[at + 5], class = class_of(task, ARGV[at + 3]) }
   job.expires = clock.at(ARGV[at + 7], now)
   job.lane = ARGV[at + 8] ~= '' and ARGV[at + 8] or nil
+  if ARGV[at + 9] ~= '' then
+    job.once, job.unique = ARGV[at + 9], once.read(ARGV[at + 9])
+    if not job.unique then
+      error('job ' .. job.id .. ' cannot be unique by ' .. job.once, 0)
+    end
+  end
   job.created_at = clock.text(now)
   job.due = due and due > now and due or nil
   job.more = { 'task', task, 'created_at', job.created_at, unpack(ARGV, at + 11, after - 1) }
@@ -49,13 +57,18 @@ function birth.write(jobs, now)
     if job.priority ~= '0' then set('priority', job.priority) end
     if job.class ~= 'async' then set('class', job.class) end
     if job.lane then set('lane', job.lane) end
+    if job.once then set('once', job.once) end
     if job.token ~= '' then set('token', job.token) end
     if job.due then set('scheduled_at', clock.text(job.due)) end
     if job.expires then
       job.expires_at = clock.text(job.expires)
       set('expires_at', job.expires_at)
     end
-    state.create(job, job.due and 'scheduled' or 'available', now, more, job.due)
+    if job.replaces then
+      state.replace(job.replaces, job, job.due and 'scheduled' or 'available', now, more, job.due)
+    else
+      state.create(job, job.due and 'scheduled' or 'available', now, more, job.due)
+    end
     if not registered[job.class] then
       registered[job.class] = true
       if redis.call('HSETNX', keys.classes, job.class, 'executor=' .. job.class) == 1 then
@@ -67,5 +80,6 @@ function birth.write(jobs, now)
     redis.call('HINCRBY', keys.meta, 'class_version', 1)
     wake.all(now)
   end
+  meet.write(now)
   state.flush(now)
 end

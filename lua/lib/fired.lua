@@ -99,6 +99,16 @@ function fired.decide(this, message, now)
   return word, rest, word == 'fired'
 end
 
+-- The job that was to be made met the owner of its unique key, which is now the last run's job. Returns the answer.
+function fired.met(this, met, owner)
+  this.job = owner
+  this.words.due, this.words.manual = 'existing', 'existing'
+  if met == 'duplicate' then
+    return 'refused', 'job ' .. owner .. ' owns its unique key'
+  end
+  return 'existing', owner
+end
+
 -- Writes what was decided; forgets some of what is over.
 function fired.write(term, now)
   local flat = {}

@@ -69,6 +69,14 @@ function keys.done(id)
   return keys.prefix .. 'done:' .. id
 end
 
+function keys.unique(key)
+  return keys.prefix .. 'unique:' .. key
+end
+
+function keys.merged(id)
+  return keys.prefix .. 'merged:' .. id
+end
+
 function keys.node(id)
   return keys.prefix .. 'node:' .. id
 end

@@ -9,14 +9,14 @@ local find = string.find
 record.CORE = {
   'state', 'task', 'class', 'priority', 'epoch', 'worker', 'attempt', 'max_attempts', 'entry', 'place',
   'created_at', 'expires_at', 'keep', 'keep_result', 'waited', 'cancel', 'released', 'on_lease_lost',
-  'unknown_since', 'lane', 'lock_wait', 'lock_until',
+  'unknown_since', 'lane', 'lock_wait', 'lock_until', 'once',
 }
 
 -- What `retry` and `cancel` need: also by what the same call, sent again, is known.
 record.HANDLED = { 'said', unpack(record.CORE) }
 
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.
-record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited', 'lane' }
+record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited', 'lane', 'once' }
 
 local KNOWN = {
   pending = true, scheduled = true, available = true, running = true, retryable = true, completed = true,

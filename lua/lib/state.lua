@@ -3,6 +3,8 @@
 --
 -- A script reads and checks everything first, then calls `begin`, then moves, then calls `flush`.
 
+-- @include lib/once.lua
+
 local state = { ended = 0, leaving = {}, entering = {}, due = {} }
 
 -- Compared with taskq/state.py by a test.
@@ -160,6 +162,9 @@ function state.move(job, to, now, more, option)
   else
     write(job, to, more, enter(job, to, now, option, more))
   end
+  if job.once and (ENDS_IN[to] or to == 'running') then
+    once.leave(job, to)
+  end
   event.note(to, job.id)
   stats.note(job, to, now)
   job.state = to
@@ -176,6 +181,42 @@ function state.create(job, to, now, more, option)
   stats.add('enqueued', job.task, 1)
 end
 
+-- Another call takes a waiting job's place, under its id: what that one was to do goes; what tells of its holders, and
+-- by what its call is known, stays. In the same lane it keeps its place.
+local STAYS = {
+  state = true, entry = true, place = true, token = true, epoch = true, ended = true, waited = true, said = true,
+}
+
+function state.replace(old, job, to, now, more, option)
+  job.key = old.key
+  local fields, said = redis.call('HKEYS', job.key), {}
+  if old.epoch then
+    more[#more + 1], more[#more + 2] = 'started_at', ''
+  end
+  if old.state == to and to == 'available' and lane.of(old) == lane.of(job) then
+    redis.sure('HSET', job.key, unpack(more))
+  else
+    write(job, to, more, enter(job, to, now, option))
+    leave(old, to)
+    event.note(to, job.id)
+  end
+  for i = 1, #more, 2 do
+    said[more[i]] = true
+  end
+  for _, field in ipairs(fields) do
+    if not said[field] and not STAYS[field] then
+      redis.call('HDEL', job.key, field)
+    end
+  end
+  if old.expires_at then
+    gone_from(keys.expiring, job.id)
+  end
+  if job.expires_at then
+    stands_in(keys.expiring, job.expires_at, job.id)
+  end
+  event.note('replaced', job.id)
+end
+
 -- What stands where a job should but is no job record becomes a failed job, so that somebody sees it. Fields that can
 -- be read stay. The caller takes the id out of where it stood.
 function state.condemn(id, now)
@@ -184,6 +225,8 @@ function state.condemn(id, now)
   if redis.call('TYPE', job.key).ok ~= 'hash' then
     redis.put_aside(job.key)
     more = { 'created_at', clock.text(now), 'reason', 'BadRecord: this was no job record' }
+  else
+    job.once = redis.call('HGET', job.key, 'once') or nil
   end
   state.move(job, 'failed', now, more)
   redis.call('HSETNX', job.key, 'task', '?')

@@ -12,7 +12,7 @@ from taskq.cli import output
 from taskq.cli.argument import read_args, read_pair, read_payload
 from taskq.cli.options import Verb, server_options
 from taskq.cli.place import app
-from taskq.cli.refusal import WrongUsage, checked_values, not_yet, refuse
+from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.cli.tasks import queue_for
 from taskq.errors import JobCancelled, JobFailed, shown
 from taskq.options import Options, Vocabulary
@@ -36,7 +36,7 @@ from taskq.options import Options, Vocabulary
 @click.option("--expires", metavar="TIME", help="Cancel it if it hasn't started by then: 1h, or an instant.")
 @click.option("--priority", type=int, help="-512 … 511, higher first [the task's, else 0].")
 @click.option("--id", metavar="ID", help="An own id, for which a second enqueue adds nothing.")
-@click.option("--unique", hidden=True)
+@click.option("--unique", metavar="KEY", help="While a job of the task has this key, nothing is added.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given several times.")
 @click.option("--meta", multiple=True, metavar="K=V", help="May be given several times.")
 @click.option("--max-attempts", type=int, metavar="N", help="How many times it is run at most [the task's, else 3].")
@@ -81,8 +81,6 @@ def enqueue(
 
 def _options(given: dict[str, Any]) -> Vocabulary:
     """The options as `using` takes them."""
-    if given.pop("unique"):
-        not_yet("--unique")
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     for name in ("at", "expires"):
         if name in options:

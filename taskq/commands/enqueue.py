@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Arg, Command, build, text, texts
-from taskq.errors import JobAlreadyExists
+from taskq.errors import DuplicateJob, JobAlreadyExists
 from taskq.keys import QueueKeys
 
 #: The most jobs that one call may carry: longer calls held the server for too long (measured: 1,000 jobs, 40 ms).
@@ -58,7 +58,8 @@ def enqueue(
     """Adds jobs to a queue, all or none; at most 250 a call.
 
     Answers for each job `available` or `scheduled` (it was created, by this call or by the same call before), or
-    `existing` (its id was taken; that job is untouched).
+    `existing` (its id was taken; that job is untouched). Where its unique key is another job's: `existing <id>`, or
+    `replaced <id>` (the waiting job is now what this call says), with that job's id.
 
     Args:
         q: the queue.
@@ -68,6 +69,7 @@ def enqueue(
 
     Raises (when read):
         JobAlreadyExists: with `exists="raise"`; nothing was added.
+        DuplicateJob: the unique key of a job that asks for it is another's; nothing was added.
     """
     rest: list[Arg] = []
     for job in jobs:
@@ -80,4 +82,7 @@ def _read(reply: Any) -> list[str]:
     if reply[0] == b"exists":
         message = f"job {text(reply[1])} exists already; nothing was added"
         raise JobAlreadyExists(message)
+    if reply[0] == b"duplicate":
+        id, key, owner = texts(reply[1:])
+        raise DuplicateJob(f"job {owner} owns the unique key {key} of {id}; nothing was added", owner=owner)
     return texts(reply[1:])

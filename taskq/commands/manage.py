@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Command, build, text, texts
-from taskq.errors import InvalidTransition, JobNotFound
+from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
 
 WAITING = ("available", "scheduled", "retryable", "pending")
@@ -26,6 +26,9 @@ def _words(verb: str) -> Callable[[Any], list[str]]:
         id, word = text(reply[1]), text(reply[2])
         if word == "missing":
             raise JobNotFound(f"there is no job {id}; nothing was done")
+        if word.startswith("duplicate "):
+            owner = word.partition(" ")[2]
+            raise DuplicateJob(f"job {owner} owns the unique key of {id}; nothing was done", owner=owner)
         state = text(reply[3]) if len(reply) > 3 else word
         target = "cancelled" if verb == "cancel" else "available"
         if state == target:

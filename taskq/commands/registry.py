@@ -39,8 +39,16 @@ class Nodes(NamedTuple):
     nodes: list[dict[str, str]]
 
 
+_NO_LIMITS: Mapping[str, str] = {}
+
+
 def declare(
-    q: QueueKeys, *, kinds: Mapping[str, str], retention: Mapping[str, int], now: int | None = None
+    q: QueueKeys,
+    *,
+    kinds: Mapping[str, str],
+    retention: Mapping[str, int],
+    limits: Mapping[str, str] = _NO_LIMITS,
+    now: int | None = None,
 ) -> Command[int]:
     """Takes in what a node's first worker said of a queue. Answers the queue's class version.
 
@@ -49,14 +57,18 @@ def declare(
         kinds: task → executor kind.
         retention: `keep_completed`, `keep_failed`, `keep_cancelled` in ms, `max_completed`, `max_failed`; what an
             operator changed beats it.
+        limits: limit → its numbers, as `c=<n> r=<limit>/<period_ms>/<burst>`; an operator's own beat them.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
     for setting in retention.items():
         rest += setting
+    for limit in limits.items():
+        rest += limit
     for kind in kinds.items():
         rest += kind
-    return build("declare", q, int, {"now": now, "retained": len(retention)}, rest)
+    named = {"now": now, "retained": len(retention), "limited": len(limits)}
+    return build("declare", q, int, named, rest)
 
 
 def register_queue(c: ClusterKeys, queue: str) -> Command[bool]:

@@ -4,6 +4,6 @@
 process's clock; `keeper` is the one thread that renews all of a process.
 """
 
-from taskq.locks.lock import Lock
+from taskq.locks.lock import NamedLock
 
-__all__ = ["Lock"]
+__all__ = ["NamedLock"]

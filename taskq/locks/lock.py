@@ -1,4 +1,4 @@
-"""`Lock`: what `app.lock("name")` gives. Making one does no I/O; every method that asks the server has an a-twin."""
+"""`NamedLock`: what `app.lock("name")` gives. Making one does no I/O; what asks the server has an a-twin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from taskq.units import Duration
 _GIVE_UP_S = 1.0
 
 
-class Lock:
+class NamedLock:
     """A lock that one holder at a time has, over all processes: `with app.lock("report", wait="5s") as lock:`, and
     `async with` on the same object.
 

@@ -132,6 +132,7 @@ class Hello:
     """What the worker knows of APP. `settings`: `Settings` as a plain dict. `queues`: those it serves, best first.
     `tasks`: name → {"queue", "executor", "backoff": spec text, "options": as `options.told`}. `version`: of taskq.
     `schedules`: each as `commands.Declared`, its template in base64. `observes`: whether it wants to hear of firings.
+    `limits`: queue → limit → its numbers, as `lua/lib/gate.lua` reads them.
     """
 
     op: ClassVar[str] = "hello"
@@ -141,6 +142,7 @@ class Hello:
     version: str = ""
     schedules: list[list[str]] = field(default_factory=list)
     observes: bool = False
+    limits: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 import taskq
 from taskq import __version__
 from taskq.app import TaskQ
+from taskq.keyed import order, shared_limits
 from taskq.node.channel import Hello
 from taskq.node.failure import clean, line_of, message_of
 from taskq.options import DEFAULT_QUEUE, told
@@ -30,17 +31,21 @@ def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
     Args:
         app: the application.
         queues: those asked for, best first; none: every queue that a task or schedule names, and `default`.
+
+    Raises:
+        ValueError: two tasks give one limit other numbers.
     """
     tasks = {task.name: _described(task) for task in app.tasks.values()}
     schedules = app.declared()
     own = {DEFAULT_QUEUE, *(task.queue for task in app.tasks.values()), *(each.queue for each in schedules)}
     told_of = [[*each[:-1], b64encode(each.template).decode()] for each in schedules]
     named = list(queues) or sorted(own)
-    return Hello(app.settings.to_dict(), named, tasks, __version__, told_of, bool(app.observers))
+    limits = shared_limits((task.name, task.queue, task.options) for task in app.tasks.values())
+    return Hello(app.settings.to_dict(), named, tasks, __version__, told_of, bool(app.observers), limits)
 
 
 def _described(task: Task[..., Any]) -> dict[str, Any]:
-    options = told(task.options)
+    options = told(task.options, order(task.fn))
     backoff = task.backoff.spec() if task.backoff.function is None else None
     times = {"timeout": task.timeout_ms, "hard_timeout": task.hard_timeout_ms}
     settings = {"backoff": backoff or "a function", **{name: duration_text(ms) for name, ms in times.items() if ms}}

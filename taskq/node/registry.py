@@ -161,7 +161,8 @@ class Registry:
         kinds = [(name, str(task["executor"])) for name, task in hello.tasks.items() if task["queue"] == q.name]
         for at in range(0, max(1, len(kinds)), CALL_TASKS):
             part = dict(kinds[at : at + CALL_TASKS])
-            await self._queues.run(commands.declare(q, kinds=part, retention=retention))
+            limits = hello.limits.get(q.name, {}) if at == 0 else {}
+            await self._queues.run(commands.declare(q, kinds=part, retention=retention, limits=limits))
         self._is_said(("declared", q.name), hello)
 
     def _is_due(self, what: tuple[str, str], hello: Hello) -> bool:

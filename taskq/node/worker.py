@@ -262,10 +262,10 @@ def job_of_a_line() -> dict[str, object] | None:
     return {"job_id": job.id, "task": job.task, "attempt": job.attempt, "queue": job.queue}
 
 
-async def serve(start: Start, app: TaskQ, table: Table, ends: Ends, account: Account) -> int:
+async def serve(start: Start, hello: Hello, app: TaskQ, *, table: Table, ends: Ends, account: Account) -> int:
     """Be a worker of `app`. Gives the exit code."""
     forked.mark(asyncio.get_running_loop())
-    node, hello = await Channel.open(ends.socket()), greeting(app, start.queues)
+    node = await Channel.open(ends.socket())
     node.send(hello)
     worker = Worker(start, hello, app, table, node)
     account.of(start.worker, asyncio.get_running_loop(), worker.desk.held.values)
@@ -304,6 +304,7 @@ def main() -> int:
     try:
         app = load_app(start.app, start.flags)
         app.load()
+        hello = greeting(app, start.queues)
     except BaseException as error:  # noqa: BLE001 (user code: a module that calls sys.exit() is a mistake like any other)
         channel.say(end, Failed(complaint(start.app, error)))
         return 1
@@ -313,7 +314,7 @@ def main() -> int:
     logs.setup(**start.log)
     logs.carry(job_of_a_line)
     end.detach()
-    return turning.run(serve(start, app, table, ends, account))
+    return turning.run(serve(start, hello, app, table=table, ends=ends, account=account))
 
 
 if __name__ == "__main__":

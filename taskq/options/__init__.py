@@ -5,10 +5,13 @@ The same names serve `TaskQ(defaults=Options(…))`, `@app.task(…)` and
 `rules` the rule of each, `names` what they are called elsewhere.
 """
 
+from taskq.options.by import By
 from taskq.options.declaration import Declaration, checked_task_name, declare
 from taskq.options.layer import KILL_AFTER_MS, Options, TaskVocabulary, Vocabulary, merge
+from taskq.options.limits import Concurrency, Limit, Lock, Rate
+from taskq.options.once import Debounce, Once, Throttle, Unique
 from taskq.options.rules import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from taskq.options.travel import heard, stored_fields, told
+from taskq.options.travel import ORDER, heard, stored_fields, told
 
 DEFAULT_QUEUE = "default"
 
@@ -17,9 +20,19 @@ __all__ = [
     "HIGHEST_PRIORITY",
     "KILL_AFTER_MS",
     "LOWEST_PRIORITY",
+    "ORDER",
+    "By",
+    "Concurrency",
+    "Debounce",
     "Declaration",
+    "Limit",
+    "Lock",
+    "Once",
     "Options",
+    "Rate",
     "TaskVocabulary",
+    "Throttle",
+    "Unique",
     "Vocabulary",
     "checked_task_name",
     "declare",

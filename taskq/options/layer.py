@@ -12,7 +12,10 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from taskq.options import rules
+from taskq.options.by import By, checked_by
+from taskq.options.limits import Limit, Lock, checked_limits, checked_lock
 from taskq.options.names import LATER, unknown
+from taskq.options.once import Debounce, Once, Throttle, Unique, checked_debounce, checked_throttle
 from taskq.retry import Backoff, BackoffFunction
 from taskq.settings import checked_name
 from taskq.units import Duration, duration_text, instant_ms
@@ -39,6 +42,12 @@ class Vocabulary(TypedDict, total=False):
     keep: Duration | None
     keep_result: Duration | None
     on_lease_lost: Literal["retry", "fail"] | None
+    fair: By | None
+    limits: Limit | Iterable[Limit] | None
+    lock: Lock | str | None
+    unique: Unique | str | None
+    debounce: Debounce | Duration | None
+    throttle: Throttle | Duration | None
 
 
 class TaskVocabulary(Vocabulary, total=False):
@@ -69,6 +78,13 @@ class Options:
         keep: how long the job is kept after its end (0: not at all).
         keep_result: how long its result is kept after its end.
         on_lease_lost: "retry" (the default) or "fail": what becomes of a job whose worker was lost.
+        fair: whose turn it is: jobs share the workers by this, each by its weight, however many one has waiting. A
+            parameter's name, a tuple of names, or a callable over the call.
+        limits: `Concurrency` and `Rate` limits, one or several; a job starts when all let it.
+        lock: a `Lock`, or its name: no two jobs that hold the same run at once.
+        unique: a `Unique`, or the key as a text: at most one living job has it.
+        debounce: a `Debounce`, or a duration: the last of several calls wins, once it was quiet for so long.
+        throttle: a `Throttle`, or a duration: the first call wins, for so long. Of these three one is possible.
 
     Raises:
         TypeError: an option nobody knows.
@@ -92,6 +108,12 @@ class Options:
     keep_ms: int | None = None
     keep_result_ms: int | None = None
     on_lease_lost: Literal["retry", "fail"] | None = None
+    fair: By | None = None
+    limits: tuple[Limit, ...] | None = None
+    lock: Lock | None = None
+    unique: Unique | None = None
+    debounce: Debounce | None = None
+    throttle: Throttle | None = None
 
     def __init__(self, **given: Unpack[Vocabulary]) -> None:
         for name, value in given.items():
@@ -103,13 +125,26 @@ class Options:
         if self.delay_ms is not None and self.at_ms is not None:
             raise ValueError("give delay= or at=, not both: each says when the job may start")
         _check_times(self)
+        _check_once(self)
 
     @property
     def due(self) -> str:
         """When the job may start, as the scripts read it: "" (now), "+<ms from now>" or "<ms since 1970>"."""
         if self.at_ms is not None:
             return str(self.at_ms)
+        if self.debounce is not None:
+            return f"+{self.debounce.wait_ms}"
         return f"+{self.delay_ms}" if self.delay_ms else ""
+
+    @property
+    def once(self) -> Once | None:
+        """When a second call makes no job of its own."""
+        return self.unique or self.debounce or self.throttle
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether anything is told of its jobs that depends on a call's arguments."""
+        return not _KEYED.isdisjoint(vars(self))
 
     @property
     def kill_after_ms(self) -> int:
@@ -123,7 +158,8 @@ def merge(*layers: Options) -> Options:
     """One layer over another, weakest first: defaults, the task's options, `using`'s.
 
     Each option has the strongest layer's value. `delay` and `at` are one question and so replace each
-    other, `meta` adds up, and a stronger `timeout` takes a weaker `hard_timeout` with it.
+    other, as do `unique`, `debounce` and `throttle`; `meta` adds up, and a stronger `timeout` takes a
+    weaker `hard_timeout` with it.
 
     Raises:
         ValueError: values that don't fit together, such as a `hard_timeout` below the `timeout`.
@@ -136,12 +172,16 @@ def merge(*layers: Options) -> Options:
             values.pop("at_ms", None)
         if "timeout_ms" in said:
             values.pop("hard_timeout_ms", None)
+        if not _ONCE.isdisjoint(said):
+            for name in _ONCE:
+                values.pop(name, None)
         if "meta" in said and "meta" in values:
             said["meta"] = {**values["meta"], **said["meta"]}
         values |= said
     merged = Options()
     vars(merged).update(values)
     _check_times(merged)
+    _check_once(merged)
     return merged
 
 
@@ -162,6 +202,18 @@ def _check_times(options: Options) -> None:
         raise ValueError("the job would expire before it may start: give a later expires=, or a smaller delay= or at=")
 
 
+def _check_once(options: Options) -> None:
+    said = sorted(_ONCE & vars(options).keys())
+    if len(said) > 1:
+        both = " and ".join(f"{name}=" for name in said)
+        raise ValueError(f"give one of {both}: each says when a second call makes no job of its own")
+    if options.debounce is not None and (options.delay_ms is not None or options.at_ms is not None):
+        raise ValueError("debounce= says itself when the job starts: leave delay= and at= out")
+
+
+_ONCE = frozenset(("unique", "debounce", "throttle"))
+_KEYED = frozenset(("fair", "limits", "lock", *_ONCE))
+
 OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "queue": ("queue", lambda value: checked_name(value, name="queue")),
     "priority": ("priority", rules.priority),
@@ -178,5 +230,11 @@ OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "keep": ("keep_ms", rules.lasting("keep")),
     "keep_result": ("keep_result_ms", rules.lasting("keep_result")),
     "on_lease_lost": ("on_lease_lost", rules.on_lease_lost),
+    "fair": ("fair", lambda value: checked_by(value, "fair")),
+    "limits": ("limits", checked_limits),
+    "lock": ("lock", checked_lock),
+    "unique": ("unique", Unique.of),
+    "debounce": ("debounce", checked_debounce),
+    "throttle": ("throttle", checked_throttle),
 }
 """Each option: the attribute it sets, and its rule."""

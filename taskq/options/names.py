@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from taskq.errors import did_you_mean, shown
 
 LATER = (
-    *("unique", "fair", "limits", "lock", "labels", "resources", "target", "strict"),
-    *("after", "on_parent_failed", "on_target_lost", "debounce", "throttle"),
+    *("labels", "resources", "target", "strict"),
+    *("after", "on_parent_failed", "on_target_lost"),
 )
 KINDS = ("async", "thread")
 TASK_OWN = ("name", "executor")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskq import codec
+from taskq import codec, lanes
 from taskq.codec import Types
 from taskq.errors import BadRecord, InvalidPayload
 from taskq.record.fields import AttemptError, read, seconds_json, time_json
@@ -31,6 +31,8 @@ class JobRecord:
         worker: who holds the job, or who held it last.
         started_at_ms: the first start of its current life; a retry by hand begins a new one.
         timeout_ms, hard_timeout_ms, backoff: only where the call gave its own; else its task's count.
+        lane, once: what it is keyed by, as scripts read it; `fair`, `limits`, `lock` and `unique` say it.
+        lock_wait_ms: how long it may wait for its lock.
         errors: of the last attempts that failed, oldest first.
         dropped: whether its result was given up before the record (`keep_result`).
         omitted: whether a long page left arguments, result and progress out: they are None in its JSON.
@@ -64,6 +66,9 @@ class JobRecord:
     tags: tuple[str, ...] = ()
     meta: Mapping[str, str] = field(default_factory=dict)
     on_lease_lost: str | None = None
+    lane: str = ""
+    once: str = ""
+    lock_wait_ms: int | None = None
     cancel: str | None = None
     dropped: bool = False
     omitted: bool = False
@@ -92,6 +97,26 @@ class JobRecord:
     def queue(self) -> str:
         """The queue, from the id."""
         return self.id.partition(":")[0]
+
+    @property
+    def fair(self) -> str | None:
+        """Whose turn it is, as it stands in the names of keys."""
+        return lanes.parsed(self.lane)[0]
+
+    @property
+    def limits(self) -> list[str]:
+        """The limits that hold it up: `name`, or `name=value`, as they stand in the names of keys."""
+        return lanes.parsed(self.lane)[1]
+
+    @property
+    def lock(self) -> str | None:
+        """Its lock: `name`, or `name=value`."""
+        return lanes.parsed(self.lane)[2]
+
+    @property
+    def unique(self) -> str | None:
+        """Its unique key: `task:value`, or `:value` if all tasks of the queue share it."""
+        return self.once.partition(" ")[0] or None
 
     @property
     def node(self) -> str | None:
@@ -144,7 +169,11 @@ class JobRecord:
             "finished_at": time_json(self.finished_at_ms),
             "expires_at": time_json(self.expires_at_ms),
             "timeout": seconds_json(self.timeout_ms),
-            **dict.fromkeys(("unique", "lock", "limits", "labels", "resources", "target")),
+            "unique": self.unique,
+            "lock": self.lock,
+            "limits": self.limits or None,
+            "fair": self.fair,
+            **dict.fromkeys(("labels", "resources", "target")),
             "schedule": self.schedule,
             "scheduled_for": time_json(self.scheduled_for_ms),
             **dict.fromkeys(("batch", "flow", "parent")),

@@ -171,7 +171,7 @@ def declared(name: str, rule: Rule, call: Call[Any]) -> Declared:
     """
     task = call.task
     check_options(task.options)
-    job = task.plan().new_job(call.payload)
+    job = task.plan().new_job(call.payload, call.args, call.kwargs)
     template = Template(*job[2:])
     return Declared(name, calendar.rule_text(rule), rule.overlap, task.queue, task.name, template.pack())
 

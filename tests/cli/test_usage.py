@@ -83,7 +83,6 @@ LATER = [
     ("job", "why", "q:1"),
     ("queue", "limit", "email"),
     ("stats", "--watch"),
-    ("enqueue", "a.b", "--unique", "k"),
     ("worker", "shop", "--processes", "2"),
 ]
 

@@ -57,10 +57,11 @@ def new(
     priority: int = 0,
     due: str = "",
     expires: str = "",
+    once: str = "",
     **fields: str | int | bytes,
 ) -> NewJob:
     """A job of the queue `default`, named after what follows the colon of its id."""
-    return NewJob(f"default:{name}", token, task, executor, priority, due, expires, fields)
+    return NewJob(f"default:{name}", token, task, executor, priority, due, expires, fields, once=once)
 
 
 class Room:

@@ -65,6 +65,15 @@ def test_enqueue_is_refused_and_nothing_was_added(room, run, due):
     assert room.changed() == {}
 
 
+def test_a_call_that_would_replace_a_job_is_refused_too(room, run):
+    once = "t:k finished replace"
+    room.add("a", once=once, payload=b"1", due="+50")
+    room.look()
+    with full(room.client), pytest.raises(ServerFull, match="maxmemory"):
+        run(commands.enqueue(room.q, [new("b", once=once, payload=b"2"), new("c")], now=room.now))
+    assert room.changed() == {}
+
+
 def test_a_repeated_enqueue_is_answered_even_then(room, run):
     jobs = [new("a", token="x")]
     first = run(commands.enqueue(room.q, jobs, now=room.now))

@@ -23,6 +23,8 @@ BUILT = {
     "done": ("email:own.id_1-x",),
     **dict.fromkeys(("slots", "rate", "parks"), ("crm=acme%20corp",)),
     "parked": ("!account=17", "async"),
+    "unique": ("shop.send:a%20b/c",),
+    "merged": ("email:own.id_1-x",),
 }
 OF_THE_CLUSTER = {
     "node": ("host-1-abcdef",),

@@ -17,6 +17,8 @@ BUILT = {
     "claimed": (("h-1-abcdef.1",), "claimed:h-1-abcdef.1"),
     "minute": ((30_000_000,), "stats:30000000"),
     "done": (("email:1",), "done:email:1"),
+    "unique": (("t:k",), "unique:t:k"),
+    "merged": (("email:1",), "merged:email:1"),
     "fixed": (("leases",), "leases"),
 }
 

@@ -16,7 +16,7 @@ from taskq.retry import DEFAULT_BACKOFF, Backoff
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 NOON_MS = 1_896_091_200_000
 
-LATER = "unique fair limits lock labels resources target strict after on_parent_failed on_target_lost debounce throttle"
+LATER = "labels resources target strict after on_parent_failed on_target_lost"
 TASK_LATER = (
     "aliases retry_on discard_on retry_until before_run after_run before_retry on_failure middleware"
     " memory_limit capture"
@@ -335,7 +335,10 @@ def test_what_belongs_to_the_workers_code_or_to_one_call_is_not_told():
     assert told(Options()) == {}
 
 
-@pytest.mark.parametrize("words", [None, 7, [], "x", {"priority": 9999, "nobody": 1, "unique": "k", "expires": None}])
+UNREAD = {"priority": 9999, "nobody": 1, "unique": 7, "lock": {}, "limits": [{}], "fair": 3, "strict": True}
+
+
+@pytest.mark.parametrize("words", [None, 7, [], "x", {**UNREAD, "expires": None}])
 def test_what_cant_be_read_is_left_out(words):
     assert heard(words) == Options()
 

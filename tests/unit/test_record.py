@@ -17,7 +17,7 @@ LEAST = {b"task": b"mail.send", b"state": b"available"}
 MS = 1_700_000_000_123
 _SURFACE = """
     id queue task state priority attempt max_attempts epoch worker node tags meta args kwargs result errors progress
-    created_at scheduled_at started_at finished_at expires_at timeout unique lock limits labels resources target
+    created_at scheduled_at started_at finished_at expires_at timeout unique lock limits fair labels resources target
     schedule scheduled_for batch flow parent reason
 """
 SURFACE = _SURFACE.split()

@@ -101,7 +101,7 @@ def test_a_plain_function_may_run_on_the_loop_if_asked_to():
     assert TaskQ().task(executor="async")(add.fn).executor == "async"
 
 
-@pytest.mark.parametrize("option", ["unique", "limits", "retry_on", "memory_limit"])
+@pytest.mark.parametrize("option", ["retry_on", "memory_limit"])
 def test_what_comes_later_is_refused_as_not_yet(option):
     with pytest.raises(NotImplementedError, match=f"{option}= isn't here yet"):
         app.task(**{option: 1})
