@@ -15,7 +15,6 @@ import redis
 PERMANENT = {
     r"job:.+": "a record leaves by retention (`prune`), which also takes it out of every structure",
     r"classes": "at most 256 fields; the sweep drops classes no living job uses",
-    r"limits": "one field a limit that a worker has declared, or an operator",
     r"kinds": "one field a task that a worker has declared",
     r"levels:.+": "priorities with work; empty, and so gone, once there is none",
     r"groups:.+": "fairness keys with work; gone once there is none",

@@ -42,6 +42,11 @@ function birth.read(at, after, now)
   job.due = due and due > now and due or nil
   job.more = { 'task', task, 'created_at', job.created_at, unpack(ARGV, at + 11, after - 1) }
   job.token = ARGV[at + 1]
+  if job.lane and string.find(job.lane, '!', 1, true) then
+    for i = at + 11, after - 2, 2 do
+      job.lock_wait = ARGV[i] == 'lock_wait' and ARGV[i + 1] or job.lock_wait
+    end
+  end
   return job
 end
 

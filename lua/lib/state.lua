@@ -194,9 +194,10 @@ function state.replace(old, job, to, now, more, option)
     more[#more + 1], more[#more + 2] = 'started_at', ''
   end
   if old.state == to and to == 'available' and lane.of(old) == lane.of(job) then
+    arm(job, now, more)
     redis.sure('HSET', job.key, unpack(more))
   else
-    write(job, to, more, enter(job, to, now, option))
+    write(job, to, more, enter(job, to, now, option, more))
     leave(old, to)
     event.note(to, job.id)
   end
@@ -208,10 +209,10 @@ function state.replace(old, job, to, now, more, option)
       redis.call('HDEL', job.key, field)
     end
   end
-  if old.expires_at then
+  if old.expires_at or old.lock_until then
     gone_from(keys.expiring, job.id)
   end
-  if job.expires_at then
+  if job.expires_at and not job.lock_until then
     stands_in(keys.expiring, job.expires_at, job.id)
   end
   event.note('replaced', job.id)

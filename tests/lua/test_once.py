@@ -507,3 +507,44 @@ def test_nothing_stays_of_a_hundred_keys(room):
     jobs = room.claim()
     room.do(commands.complete, worker="n.1", done=[commands.Done(job.id, job.epoch, b"") for job in jobs])
     assert not [name for name in flat(room.keyspace.dump()) if name.startswith(("unique", "merged", "job"))]
+
+
+# --- beside other keys
+
+
+def keyed(name: str, lane: str, **options: object) -> commands.NewJob:
+    return new(name, once=REPLACE, **options)._replace(lane=lane)  # type: ignore[arg-type]
+
+
+def test_a_job_of_a_keyed_lane_is_replaced_in_place_too(room):
+    send(
+        room, new("z")._replace(lane="a:crm=1"), keyed("a", "a:crm=1", payload=b"1"), new("y")._replace(lane="a:crm=1")
+    )
+    room.look()
+    room.now += 10
+    assert send(room, keyed("b", "a:crm=1", payload=b"2")) == ["replaced default:a"]
+    assert room.changed() == {"job:default:a payload": "2", "merged:default:b": "default:a"}
+    assert [job.id[-1] for job in room.claim()] == ["z", "a", "y"]
+
+
+@pytest.mark.parametrize("lanes", [("a:crm=1", "b:crm=1"), ("", "a:"), ("a:", ""), ("a:!x", "a:!x,y")])
+def test_one_whose_keys_change_moves_and_leaves_nothing(room, lanes):
+    send(room, keyed("a", lanes[0], payload=b"1"))
+    assert send(room, keyed("b", lanes[1], payload=b"2")) == ["replaced default:a"]
+    assert room.job().get("lane", "") == lanes[1]
+    (job,) = room.claim()
+    assert job.fields[b"payload"] == b"2"
+    room.do(commands.complete, worker="n.1", done=[commands.Done(job.id, job.epoch, b"")])
+    left = flat(room.keyspace.dump())
+    assert not [name for name in left if name.startswith(("front", "lanes", "groups", "levels", "slots", "unique"))]
+
+
+def test_the_wait_for_a_lock_begins_with_the_job_and_anew_when_it_is_replaced(room):
+    send(room, keyed("a", "-:!x", lock_wait=500))
+    assert room.changed()["expiring default:a"] == T0 + 500
+    room.now += 100
+    send(room, keyed("b", "-:!x", lock_wait=700))
+    assert room.changed()["expiring default:a"] == T0 + 800
+    send(room, keyed("c", "-:!x"))
+    assert "expiring" not in room.keyspace.dump()
+    assert "lock_until" not in room.job()
