@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskq.address import Address
 from taskq.connection.explain import about_server, about_way
-from taskq.errors import NotReplicated, TaskQError
+from taskq.errors import TaskQError
 
 #: Replies of a server that can't serve just now but will: a failover, a restart, a moving slot, a long script.
 _PASSING = (
@@ -87,12 +87,16 @@ def will_serve(error: TaskQError, *, answered: bool) -> bool:
 
 
 def telling(error: BaseException, before: BaseException | None) -> BaseException:
-    """Of two errors the one to tell: what a server answered rather than that there was no time for another answer."""
+    """Of two errors of one call the one to tell: the later, unless that is silence. The last attempt ends with the
+    call's time, and would hide what the ones before it met: an answer, a connection refused or hung up.
+    """
+    return before if before is not None and _silent(error) and not _silent(before) else error
+
+
+def _silent(error: BaseException) -> bool:
     import redis.exceptions as redis_errors
 
-    silent = isinstance(error, redis_errors.TimeoutError | TimeoutError)
-    answered = isinstance(before, redis_errors.ResponseError | redis_errors.BusyLoadingError | NotReplicated)
-    return before if before is not None and silent and answered else error
+    return isinstance(error, redis_errors.TimeoutError | TimeoutError)
 
 
 def translated(error: BaseException, address: Address) -> TaskQError:

@@ -1,7 +1,8 @@
-"""The keeper: one thread of this process that renews every lock it holds, for threads and coroutines alike.
+"""The keeper: a thread of this process that renews every lock it holds on a server, for threads and coroutines alike.
 
-A thread, because the loop may be blocked by the very work that the lock is for. It begins with the first lock and ends
-a while after the last; it holds locks weakly, so that one nobody refers to any more runs out.
+A thread, because the loop may be blocked by the very work that the lock is for; one for each server, because one that
+is away must not delay the others. It begins with the first lock and ends a while after the last; it holds locks weakly,
+so that one nobody refers to any more runs out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 import threading
 import time
 import weakref
-from collections import defaultdict
 
 from taskq.commands import Command
 from taskq.connection import Server, run_many
@@ -21,7 +21,7 @@ _CALL_S = 1.0
 
 
 class Keeper:
-    """Renews what it was given until that is lost or taken away."""
+    """Renews what it was given, on one server, until that is lost or taken away."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -53,32 +53,31 @@ class Keeper:
                 if pause_s > 0:
                     self._changed.wait(pause_s)
                 due = self._due()
-            for server, some in due.items():
-                renew(server, some)
+            if due:
+                renew(due)
             del due  # no lock is referred to while nothing is done
-            some = []
 
     def _pause_s(self) -> float:
         soonest = min((each.due_at for each in self._held), default=0.0)
         return soonest - time.monotonic()
 
-    def _due(self) -> dict[Server, list[Held]]:
-        now, due = time.monotonic(), defaultdict[Server, list[Held]](list)
+    def _due(self) -> list[Held]:
+        now, due = time.monotonic(), []
         for each in list(self._held):
             if each.lost:
                 self._held.discard(each)
             elif each.due_at <= now:
-                due[each.server].append(each)
+                due.append(each)
         return due
 
 
-def renew(server: Server, due: list[Held]) -> None:
-    """Extends these in one round trip."""
+def renew(due: list[Held]) -> None:
+    """Extends these, all of one server, in one round trip."""
     asked_at = time.monotonic()
     calls: list[Command[str]] = [each.extend() for each in due]
     deadline_s = max(0.05, min(_CALL_S, min(each.ends_at for each in due) - asked_at))
     try:
-        words = run_many(server, calls, deadline_s=deadline_s)
+        words = run_many(due[0].server, calls, deadline_s=deadline_s)
     except Exception:  # noqa: BLE001 (whatever it was: no reply is no lock, and the thread goes on for the others)
         for each in due:
             each.unanswered()
@@ -87,18 +86,22 @@ def renew(server: Server, due: list[Held]) -> None:
             each.answered(word, asked_at)
 
 
-_keeper = Keeper()
+_keepers: weakref.WeakKeyDictionary[Server, Keeper] = weakref.WeakKeyDictionary()
+_one_makes_it = threading.Lock()
 
 
-def keeper() -> Keeper:
-    """The one of this process."""
-    return _keeper
+def keeper_of(server: Server) -> Keeper:
+    """The one of this process for a server."""
+    with _one_makes_it:
+        if (found := _keepers.get(server)) is None:
+            found = _keepers[server] = Keeper()
+        return found
 
 
 def _in_a_child() -> None:
-    """A forked child has no such thread, and the locks are its parent's."""
-    global _keeper  # noqa: PLW0603 (one for each process)
-    _keeper = Keeper()
+    """A forked child has no such threads, and the locks are its parent's."""
+    global _keepers, _one_makes_it
+    _keepers, _one_makes_it = weakref.WeakKeyDictionary(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -17,7 +17,7 @@ from taskq.errors import LockLost, NotInJob, TaskQError, Unavailable
 from taskq.home import Home
 from taskq.locks.attempt import Attempt
 from taskq.locks.held import NOT_OURS, Held
-from taskq.locks.keeper import keeper
+from taskq.locks.keeper import keeper_of
 from taskq.locks.names import checked_lock_name, checked_ttl, checked_wait
 from taskq.units import Duration
 
@@ -273,7 +273,7 @@ class NamedLock:
             ttl_ms=self._ttl_ms,
             asked_at=attempt.asked_at,
         )
-        keeper().keep(held)
+        keeper_of(held.server).keep(held)
         self._held, self._fence, self._why = held, attempt.fence, ""
 
     def _take(self) -> Held | None:
@@ -281,7 +281,7 @@ class NamedLock:
         held, self._held = self._held, None
         if held is None or not held.is_here:
             return None
-        keeper().leave(held)
+        keeper_of(held.server).leave(held)
         self._why = held.lost
         return held
 

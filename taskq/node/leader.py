@@ -16,6 +16,7 @@ from taskq.errors import LeadershipLost, Unavailable
 from taskq.keys import ClusterKeys
 from taskq.log import get_logger
 from taskq.node.queues import Queues
+from taskq.node.skew import Skew
 
 EVERY_S = 1.0
 TTL_MS = 6_000
@@ -35,6 +36,7 @@ class Leader:
         obey: called with each order that is meant for this node; what all were told before it began, it wasn't.
         would_lead: whether it takes part; one that drains doesn't.
         clock: seconds, monotonic.
+        skew: told of the server's time.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Leader:
         obey: Callable[[Order], None] = lambda _: None,
         would_lead: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
+        skew: Skew | None = None,
     ) -> None:
         self._queues = queues
         self._c = c
@@ -53,6 +56,7 @@ class Leader:
         self._obey = obey
         self._would_lead = would_lead
         self._clock = clock
+        self._skew = skew or Skew()
         self._after = ""
         self._made, self._made_ms = clock(), 0
         self._term: int | None = None
@@ -79,7 +83,9 @@ class Leader:
         if not would_lead:
             await self.resign()
         command = commands.pulse(self._c, node=self._node, leads=would_lead, ttl_ms=TTL_MS, after=self._after)
+        wall = self._skew.wall()
         heard = await self._queues.run(command, deadline_s=CALL_S)
+        self._skew.hear(wall, heard.now_ms)
         self._after = heard.after
         if not self._made_ms:
             self._made_ms = heard.now_ms - int((self._clock() - self._made) * 1000)

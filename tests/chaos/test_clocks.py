@@ -41,6 +41,7 @@ def test_a_schedule_of_leaders_whose_clocks_are_hours_apart(fleet, shop, ledger,
             leader.wait()
     cluster.settle()
     each_once(cluster)
+    assert ["clock and Redis's differ" in node.text() for node in nodes] == [True, False, True]
 
 
 @pytest.mark.timeout(120)

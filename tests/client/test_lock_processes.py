@@ -117,7 +117,7 @@ def proxy(embedded):
 @pytest.fixture
 def far(proxy, namespace):
     """An app that reaches its server through the proxy."""
-    app = TaskQ(proxy.url, namespace=namespace, deadline=0.5)
+    app = TaskQ(proxy.url, namespace=namespace, deadline=2)
     yield app
     app.close()
 
@@ -144,6 +144,14 @@ def test_a_lock_outlives_an_outage_shorter_than_its_ttl(far, proxy):
         proxy.mode = "pass"
         wait_until(lambda: lock.remaining() > 4)
         lock.check()
+
+
+def test_a_server_that_is_away_delays_no_other_servers_renewals(far, proxy, app):
+    lock = far.lock("far", ttl=3).acquire()
+    with app.lock("near", ttl=0.8) as near:
+        proxy.mode = "hole"
+        wait_until(lambda: lock.lost, timeout=20)
+        near.check()
 
 
 def test_who_gets_no_answer_holds_nothing_for_longer_than_its_ttl(far, proxy, app):
