@@ -284,8 +284,9 @@ def handle_of(home: Home, job: NewJob, word: str) -> Job[Any]:
     """The handle of a job that was sent, by the server's word for it."""
     state = _STATES.get(word)
     if state is None:
-        owner = word.partition(" ")[2]  # of the unique key; else the job with its own id
-        return Job(home, owner or job.id, None if owner else job.task, created=False)
+        owner = word.partition(" ")[2]  # of the unique key, which all tasks may share; else the job with its own id
+        task = None if owner and job.once[0] == ":" else job.task
+        return Job(home, owner or job.id, task, created=False)
     return Job(home, job.id, job.task, state=state, created=True)
 
 

@@ -165,3 +165,12 @@ def test_a_running_job_is_cancelled_from_the_command_line(taskq, app):
 def test_dispatched_jobs_run_on_any_worker(taskq, app, worker: subprocess.Popen[str]):
     assert taskq("dispatch", "--count", "20", "--fail-rate", "0", "--delay", "1").stderr == ""
     wait_until(lambda: app.inspector.counts("default").completed == 20)
+
+
+def test_a_key_is_owned_by_one_job(taskq, known):
+    first = taskq("enqueue", "shop.add", "1", "--unique", "nightly").stdout
+    again = taskq("enqueue", "shop.add", "2", "--unique", "nightly")
+    assert (again.exit_code, again.stdout) == (0, first)
+    assert "exists already: nothing was added" in again.stderr
+    assert stored(taskq, first.strip())["unique"] == "shop.add:nightly"
+    assert taskq("enqueue", "shop.add", "1", "--unique", "").exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from taskq import commands
-from taskq.commands import Buried, Failure, Release, Snoozed
+from taskq.commands import Buried, Failure, Incoming, Release, Snoozed
 from taskq.errors import DuplicateJob
 from tests.lua.keyspace import flat
 from tests.lua.room import T0, Room, new
@@ -548,3 +548,34 @@ def test_the_wait_for_a_lock_begins_with_the_job_and_anew_when_it_is_replaced(ro
     send(room, keyed("c", "-:!x"))
     assert "expiring" not in room.keyspace.dump()
     assert "lock_until" not in room.job()
+
+
+# --- jobs of schedules
+
+
+def fired(room: Room, nominal: int, once: str, overlap: str = "allow", **fields: object) -> tuple[str, str]:
+    job = new(f"s-{nominal}", once=once, **fields)  # type: ignore[arg-type]
+    (answer,) = room.do(commands.receive, [Incoming("s", "due", nominal, nominal, overlap, job)], term=None)
+    word, rest = answer
+    return str(word), str(rest)
+
+
+def test_a_firing_whose_key_is_owned_makes_no_job(room):
+    room.add("a", once=PLAIN)
+    assert fired(room, T0, PLAIN) == ("existing", "default:a")
+    assert fired(room, T0, PLAIN)[0] == "existing"
+    assert room.job(f"s-{T0}") is None
+    assert fired(room, T0 + 1, RAISE) == ("refused", "job default:a owns its unique key")
+    assert fired(room, T0 + 2, REPLACE, payload=b"2") == ("existing", "default:a")
+    assert (room.job()["payload"], owner(room)) == ("2", "default:a")
+    completed(room)
+    assert fired(room, T0 + 3, PLAIN) == ("fired", f"default:s-{T0 + 3}")
+    assert owner(room) == f"default:s-{T0 + 3}"
+
+
+def test_the_owner_counts_as_the_last_run(room):
+    room.add("a", once=PLAIN)
+    assert fired(room, T0, PLAIN)[0] == "existing"
+    assert fired(room, T0 + 1, "", "skip") == ("skipped", "job default:a has not ended")
+    completed(room)
+    assert fired(room, T0 + 2, "", "skip")[0] == "fired"

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from taskq import Backoff, TaskQ
+from taskq import Backoff, Concurrency, TaskQ, Unique
 from taskq.app import load_app
 from taskq.node.load import complaint, greeting
 
@@ -129,3 +129,18 @@ def test_the_greeting_tells_what_the_node_must_know():
         "expires": "1d",
     }  # fmt: skip
     assert greeting(app, ["email"]).queues == ["email"]
+
+
+def test_keys_go_with_the_options_and_where_to_find_them():
+    app = TaskQ()
+
+    @app.task(name="mail", fair="tenant", limits=Concurrency(2, by="tenant"), unique=Unique(by=lambda tenant, n: n))
+    async def mail(tenant, n=1):
+        pass
+
+    hello = greeting(app, [])
+    assert hello.tasks["mail"]["options"] == {
+        "fair": "tenant", "limits": [{"n": 2, "by": "tenant"}], "order": ["tenant", "n"],
+        "unique": {"by": False, "until": "finished", "scope": "task", "on_conflict": "existing"},
+    }  # fmt: skip
+    assert hello.limits == {"default": {"mail": "c=2"}}

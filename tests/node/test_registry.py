@@ -1,6 +1,7 @@
 """What a node says of itself, and how often."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import re
@@ -102,6 +103,13 @@ async def test_a_beat_shows_the_node_its_queues_and_its_tasks(ground, registry, 
     assert (info["queue"], info["executor"], info["options"], info["node"]) == ("email", "thread", "", "host-1-abc")
     told = await ground.do(commands.task_info(cluster, "mail.send"))
     assert json.loads(told["options"]) == {"max_attempts": 1}
+
+
+async def test_limits_go_to_their_queues(ground, registry, source):
+    source.hello = dataclasses.replace(HELLO, limits={"email": {"crm": "c=2 r=10/1000/1"}, "elsewhere": {"x": "c=1"}})
+    await registry.step()
+    assert ground.raw.hgetall(keys.queue(ground.namespace, "email").fixed("limits")) == {b"crm": b"c=2 r=10/1000/1"}
+    assert not ground.raw.exists(keys.queue(ground.namespace, "default").fixed("limits"))
 
 
 async def test_a_queues_kinds_are_those_of_its_own_tasks(ground, registry, source):
