@@ -33,13 +33,14 @@ def check_page(limit: object, offset: object, *, of: str) -> None:
         TypeError: one is no whole number.
         ValueError: one is out of range.
     """
-    if not 1 <= _whole(limit, "limit") <= LIMIT_MAX:
+    if not 1 <= checked_whole(limit, "limit") <= LIMIT_MAX:
         raise ValueError(f"limit={shown(limit)} is out of range: a page holds 1 to {LIMIT_MAX} {of}")
-    if _whole(offset, "offset") < 0:
+    if checked_whole(offset, "offset") < 0:
         raise ValueError(f"offset={shown(offset)} is negative: it is how many {of} to skip")
 
 
-def _whole(value: object, name: str) -> int:
+def checked_whole(value: object, name: str) -> int:
+    """A whole number. Raises TypeError naming the argument."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise TypeError(f"{name}={shown(value)} is no number: give a whole one")

@@ -101,7 +101,7 @@ class Nodes:
             id: a node's id, or "*" for every node that lives now.
 
         Raises:
-            NodeNotFound: no node with this id lives.
+            NodeNotFound: no node with this id lives; of "*", none at all.
             TypeError: the id is no text.
             Unavailable: Redis gave no answer in time.
         """
@@ -148,14 +148,14 @@ class Nodes:
 
     def _order(self, verb: str, id: str, more: Mapping[str, Any] | None = None) -> None:
         server = self._app.client.server
-        if id != EVERY and self.get(id)["state"] == "dead":
-            raise _none(id, run(server, self._look()[0]))
+        if id == EVERY or self.get(id)["state"] == "dead":
+            _expect(id, run(server, self._look()[0]))
         run(server, self._told(verb, id, more))
 
     async def _aorder(self, verb: str, id: str, more: Mapping[str, Any] | None = None) -> None:
         server = self._app.aclient.server
-        if id != EVERY and (await self.aget(id))["state"] == "dead":
-            raise _none(id, await run_async(server, self._look()[0]))
+        if id == EVERY or (await self.aget(id))["state"] == "dead":
+            _expect(id, await run_async(server, self._look()[0]))
         await run_async(server, self._told(verb, id, more))
 
     def _told(self, verb: str, id: str, more: Mapping[str, Any] | None) -> Command[str]:
@@ -204,7 +204,15 @@ def _number(name: str, n: int, least: int, most: int) -> int:
     return n
 
 
+def _expect(id: str, living: commands.Nodes) -> None:
+    """Refuses an order that nobody would hear: to all of no nodes, or to one that is dead."""
+    if id != EVERY or not living.nodes:
+        raise _none(id, living)
+
+
 def _none(id: str, living: commands.Nodes) -> NodeNotFound:
+    if id == EVERY:
+        return NodeNotFound("no node lives: see `taskq node list --all`")
     hint = did_you_mean(id, [each.get("id", "") for each in living.nodes]) or ": see `taskq node list --all`"
     return NodeNotFound(f"there is no live node {shown(id)}{hint}")
 

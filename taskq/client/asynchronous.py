@@ -201,7 +201,7 @@ class AsyncClient:
 
     async def task_info(self, task: str) -> dict[str, str] | None:
         """What the nodes say of a task. See `commands.task_info`."""
-        return await run_async(self.server, commands.task_info(keys.cluster(self._namespace), task))
+        return await run_async(self.server, operations.task_info(self._namespace, task))
 
     async def ping(self) -> bool:
         """Whether the server answers; Unavailable if it doesn't within the deadline."""

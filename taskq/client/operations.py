@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from taskq import commands, keys
-from taskq.asked import checked_text
+from taskq.asked import checked_text, checked_whole
 from taskq.commands import Command
 from taskq.errors import InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
@@ -188,7 +188,14 @@ def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operatio
 
 
 def release_lock(namespace: str, name: str, fence: int) -> Command[bool]:
-    """Whether whoever held it under this fence lost it by this call. TypeError for a name that is no text."""
+    """Whether whoever held it under this fence lost it by this call. TypeError for a name that is no text, or a fence
+    that is no whole number.
+    """
     name = checked_text(name, name="name", of="lock")
-    command = commands.lock_release(keys.cluster(namespace), name=name, fence=fence)
+    command = commands.lock_release(keys.cluster(namespace), name=name, fence=checked_whole(fence, "fence"))
     return command.then(lambda word: word == "released")
+
+
+def task_info(namespace: str, task: str) -> Command[dict[str, str] | None]:
+    """As `commands.task_info`. TypeError for a name that is no text."""
+    return commands.task_info(keys.cluster(namespace), checked_text(task, name="task", of="task"))

@@ -198,7 +198,7 @@ class Client:
 
     def task_info(self, task: str) -> dict[str, str] | None:
         """What the nodes say of a task. See `commands.task_info`."""
-        return run(self.server, commands.task_info(keys.cluster(self._namespace), task))
+        return run(self.server, operations.task_info(self._namespace, task))
 
     def ping(self) -> bool:
         """Whether the server answers; Unavailable if it doesn't within the deadline."""

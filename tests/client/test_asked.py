@@ -21,6 +21,9 @@ NAMED = {
         "get", "aget", "pause", "apause", "resume", "aresume", "remove", "aremove", "run", "arun")},
     "inspector.task": (lambda app: app.inspector.task, "name", "task"),
     "inspector.atask": (lambda app: app.inspector.atask, "name", "task"),
+    "nodes.scale": (lambda app: lambda node: app.nodes.scale(node, workers=2), "id", "node"),
+    "task_info": (lambda app: app.client.task_info, "task", "task"),
+    "atask_info": (lambda app: app.aclient.task_info, "task", "task"),
     "release_lock": (lambda app: lambda name: app.client.release_lock(name, fence=1), "name", "lock"),
 }  # fmt: skip
 
@@ -69,6 +72,12 @@ async def test_a_page_that_cannot_be_is_refused(away, of):
 def test_a_lock_looked_for_by_no_text(away):
     with pytest.raises(TypeError, match=r"^name=5 is no lock's name: give text$"):
         away.inspector.locks(name=5)
+
+
+def test_a_fence_that_is_no_number(away):
+    for wrong in ("5", None, 5.0, True, [5]):
+        with pytest.raises(TypeError, match=r"^fence=.+ is no number: give a whole one$"):
+            away.client.release_lock("l", fence=wrong)
 
 
 @pytest.mark.parametrize("state", [5, "faild", ["failed"]])

@@ -50,6 +50,18 @@ async def test_an_order_is_for_a_node_that_lives(app, enter, orders, verb):
     await app.aclose()
 
 
+@pytest.mark.parametrize("verb", ["drain", "resume", "stop", "scale"])
+async def test_where_no_node_lives_nobody_can_be_told(app, enter, orders, verb):
+    enter("old", silent_ms=31_000)
+    how = {"workers": 2} if verb == "scale" else {}
+    with pytest.raises(NodeNotFound, match=r"^no node lives: see `taskq node list --all`$"):
+        getattr(app.nodes, verb)("*", **how)
+    with pytest.raises(NodeNotFound, match=r"^no node lives"):
+        await getattr(app.nodes, f"a{verb}")("*", **how)
+    assert orders() == []
+    await app.aclose()
+
+
 async def test_scaling_says_what_shall_be(app, enter, orders):
     enter()
     app.nodes.scale("n", workers=3)
