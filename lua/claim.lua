@@ -29,7 +29,10 @@
 --   request    number  this claim of the worker; grows by one
 --   lease_ms   ms      how long the right lasts
 --   limit      count   at most so many jobs
---   ...                  class and number of free slots, for each class the worker serves
+--   pools      count   how many pools follow
+--   ...                  that many pools, each its name and what is free of it: an executor kind and its slots, by
+--                        which the class of the jobs is called that need nothing else, or '+' and a resource; then
+--                        each narrow class that it serves: class, n, then n pairs of pool and what a job takes of it
 -- REPLY
 --   {word, jobs, next_ms, version}
 --   word: ok | paused (nothing is handed out) | gone (the worker was declared dead) | stale (a newer request was seen)
@@ -56,17 +59,33 @@ keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
   'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'tags', 'weights'
 )
-local arg = args.bind('now', 'worker', 'request', 'lease_ms', 'limit')
+local arg = args.bind('now', 'worker', 'request', 'lease_ms', 'limit', 'pools')
 
 local now = clock.now(arg.now)
 local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
 local request = args.number(arg.request, 'request', 0)
 local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS, MOVED_MAX = 128, 250, 100, 50, 100
 local REPLY_BYTES_MAX, HANDED_BACK_LATER_MS = 1048576, 1000
-local classes, free = {}, {}
-for i = arg.rest, #ARGV, 2 do
-  classes[#classes + 1] = ARGV[i]
-  free[ARGV[i]] = args.number(ARGV[i + 1], 'free slots', -9007199254740992)
+local classes, free, takes = {}, {}, {}
+local narrow_at = arg.rest + 2 * args.number(arg.pools, 'number of pools', 0, 1000)
+for i = arg.rest, narrow_at - 1, 2 do
+  local pool = ARGV[i]
+  free[pool] = args.number(ARGV[i + 1], 'free amount', -9007199254740992)
+  if string.byte(pool) ~= 43 then
+    classes[#classes + 1] = pool
+  end
+end
+while ARGV[narrow_at] do
+  local class, after = ARGV[narrow_at], narrow_at + 2 + 2 * args.number(ARGV[narrow_at + 1], 'number of pairs', 1, 1000)
+  local wants = { unpack(ARGV, narrow_at + 2, after - 1) }
+  for i = 1, #wants, 2 do
+    wants[i + 1] = args.number(wants[i + 1], 'amount', 1)
+    if not free[wants[i]] then
+      error('class ' .. class .. ' takes of no pool: ' .. wants[i], 0)
+    end
+  end
+  classes[#classes + 1], takes[class] = class, wants
+  narrow_at = after
 end
 
 local memory = keys.claimed(arg.worker)
@@ -235,18 +254,57 @@ local function start(id)
   return epoch
 end
 
--- The best lane of the classes that have a free slot: highest priority; at the same level the first class named.
+-- How many jobs of a class what is free suffices for, as a whole vector.
+local function fits(class)
+  local wants, most = takes[class], 9007199254740992
+  if not wants then
+    return free[class]
+  end
+  for i = 1, #wants, 2 do
+    most = math.min(most, math.floor(free[wants[i]] / wants[i + 1]))
+  end
+  return most
+end
+
+local function use(class, count)
+  local wants = takes[class]
+  if not wants then
+    free[class] = free[class] - count
+    return
+  end
+  for i = 1, #wants, 2 do
+    free[wants[i]] = free[wants[i]] - count * wants[i + 1]
+  end
+end
+
+-- The best lane of the classes that what is free suffices for: highest priority; at the same level the first class
+-- named. What was seen of a class holds until a lane of it is taken from.
+local tops = {}
+
 local function best(want)
-  local found
-  for _, class in ipairs(classes) do
-    if free[class] > 0 then
-      local here = fair.best(class, math.min(want, free[class]))
-      if here and (not found or tonumber(here.priority) > tonumber(found.priority)) then
-        found = here
+  while true do
+    local chosen, highest
+    for _, class in ipairs(classes) do
+      if fits(class) > 0 then
+        if tops[class] == nil then
+          tops[class] = lane.top(class) or false
+        end
+        local level = tops[class] and record.number(tops[class], 512)
+        if level and (not highest or level > highest) then
+          chosen, highest = class, level
+        end
       end
     end
+    if not chosen then
+      return nil
+    end
+    local here = fair.best(chosen, math.min(want, fits(chosen)), tops[chosen])
+    if here and tonumber(here.priority) >= highest then
+      tops[chosen] = nil
+      return here
+    end
+    tops[chosen] = here and here.priority or false
   end
-  return found
 end
 
 local memo = { 'request', request }
@@ -270,7 +328,7 @@ local function take(here, most)
   end
   lane.drop(here, heads, used)
   looked = looked + used
-  free[here.class] = free[here.class] - #ids
+  use(here.class, #ids)
   if here.gates and #ids > 0 then
     gate.take(here, ids, now)
   end
@@ -285,7 +343,7 @@ for _ = 1, STEPS_MAX do
   end
   local room = here.gates and gate.room(here, now) or want
   if room > 0 then
-    take(here, math.min(want, free[here.class], here.turn, room))
+    take(here, math.min(want, fits(here.class), here.turn, room))
     lane.flush(now)
   end
 end
@@ -299,7 +357,7 @@ end
 
 -- Work left for others: what we stopped short of, and what we promoted for classes that aren't ours.
 for _, class in ipairs(promoted) do
-  if not free[class] then
+  if not free[class] and not takes[class] then
     wake.set(class, now)
   end
 end

@@ -31,6 +31,7 @@
 --                       'existing <id>' or 'replaced <id>', and that job's id
 --   {'exists', id}      with 'raise' only; nothing was added
 --   {'duplicate', id, key, owner}  a job that says so met the owner of its key; nothing was added
+--   {'classes', needs}  the queue has as many classes as it may; nothing was added
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -84,6 +85,10 @@ while ARGV[at] do
     local met, owner, instead = meet.decide(job, now)
     if met == 'duplicate' then
       return { 'duplicate', id, job.unique.key, owner }
+    end
+    local refusal = (instead or not met) and birth.refusal(job, ARGV[at + 4])
+    if refusal then
+      return { 'classes', refusal }
     end
     word = met and met .. ' ' .. owner or job.due and 'scheduled' or 'available'
     jobs[#jobs + 1] = instead or (not met and job or nil)

@@ -207,8 +207,6 @@ for i = arg.rest, #ARGV, 3 do
   end
 end
 for _, class in ipairs(state.flush(now)) do
-  if redis.call('HSETNX', keys.classes, class, 'executor=' .. class) == 1 then
-    redis.call('HINCRBY', keys.meta, 'class_version', 1)
-  end
+  needs.enter(class, nil, now)
 end
 return words

@@ -48,9 +48,7 @@ for i = arg.rest, #ARGV, 3 do
 end
 local classes = lane.flush(now)
 for _, class in ipairs(classes) do
-  if redis.call('HSETNX', keys.classes, class, 'executor=' .. class) == 1 then
-    redis.call('HINCRBY', keys.meta, 'class_version', 1)
-  end
+  needs.enter(class, nil, now)
   wake.set(class, now)
 end
 return #classes

@@ -76,11 +76,15 @@ while ARGV[at] do
   local word, rest, new = fired.decide(fired.read(ARGV[at]), message, now)
   if new then
     local job = birth.read(job_at, after, now)
-    local met, owner, instead = meet.decide(job, now)
-    if met then
-      word, rest = fired.met(fired.read(ARGV[at]), met, owner)
+    if birth.refusal(job, ARGV[job_at + 4]) then
+      word, rest = 'refused', 'the queue has as many classes of needs as it may'
+    else
+      local met, owner, instead = meet.decide(job, now)
+      if met then
+        word, rest = fired.met(fired.read(ARGV[at]), met, owner)
+      end
+      jobs[#jobs + 1] = instead or (not met and job or nil)
     end
-    jobs[#jobs + 1] = instead or (not met and job or nil)
   end
   answer[#answer + 1] = word
   answer[#answer + 1] = rest

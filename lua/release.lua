@@ -1,6 +1,6 @@
 -- Give running jobs back untouched, as their holder: to the front of their lane, at their place, the attempt
--- refunded. A class moves a job that was claimed under the wrong one. A job whose cancel was asked is cancelled
--- instead.
+-- refunded. An executor kind moves a job that was claimed under the wrong one. A job whose cancel was asked is
+-- cancelled instead.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -23,7 +23,7 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      who says so
---   ...                  a job: id, epoch, class ('' = as it is)
+--   ...                  a job: id, epoch, executor kind ('' = as it is)
 -- REPLY
 --   {word, ...}  a job: available | failed | cancelled, ok (the same was answered before), lost, gone
 
@@ -51,13 +51,11 @@ local held, words = lease.gather(arg, 3, 'release', record.CORE)
 
 state.begin()
 for _, job in ipairs(held) do
-  local class, more = ARGV[job.at + 2], {}
-  if class ~= '' and class ~= (job.class or 'async') then
-    job.class = class
-    more[1], more[2] = 'class', class
-    if redis.call('HSETNX', keys.classes, class, 'executor=' .. class) == 1 then
-      redis.call('HINCRBY', keys.meta, 'class_version', 1)
-    end
+  local kind, more, held_as = ARGV[job.at + 2], {}, lane.is_class(job.class) and job.class or 'async'
+  if kind ~= '' and kind ~= needs.kind(held_as) then
+    job.class = needs.under(kind, held_as)
+    more[1], more[2] = 'class', job.class
+    needs.enter(job.class, job.id, now)
   end
   words[job.answer] = lease.give_back(job, now, 'release', true, more)
 end

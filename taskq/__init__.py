@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from taskq.errors import ServerFull as ServerFull
     from taskq.errors import ServerUnsupported as ServerUnsupported
     from taskq.errors import TaskQError as TaskQError
+    from taskq.errors import TooManyClasses as TooManyClasses
     from taskq.errors import Unavailable as Unavailable
     from taskq.errors import Unencodable as Unencodable
     from taskq.errors import UnknownTask as UnknownTask
@@ -131,6 +132,7 @@ __all__ = [
     "TaskQ",
     "TaskQError",
     "Throttle",
+    "TooManyClasses",
     "Unavailable",
     "Unencodable",
     "Unique",

@@ -106,6 +106,10 @@ class Unschedulable(TaskQError):
     """No live node is large enough for this job, so it would wait for ever."""
 
 
+class TooManyClasses(TaskQError, ValueError):
+    """The queue's jobs need too many different things: round amounts up, use fewer labels, or several queues."""
+
+
 class AdmissionNotFound(TaskQError):
     """There is no reservation with this token: it was never made, or its time ran out."""
 

@@ -4,9 +4,9 @@
 
 -- @include lib/meet.lua
 
-local birth = { kinds = {} }
+local birth = { kinds = {}, admitted = {}, fresh = { [true] = 0, [false] = 0 } }
 
-local function class_of(task, executor)
+local function kind_of(task, executor)
   local kind = birth.kinds[task]
   if kind == nil then
     kind = redis.call('HGET', keys.kinds, task)
@@ -29,7 +29,14 @@ end
 -- The job whose arguments stand from ARGV[at] up to `after`.
 function birth.read(at, after, now)
   local task, due = ARGV[at + 2], clock.at(ARGV[at + 6], now)
-  local job = { id = ARGV[at], task = task, priority = ARGV[at + 5], class = class_of(task, ARGV[at + 3]) }
+  local job = { id = ARGV[at], task = task, priority = ARGV[at + 5], class = kind_of(task, ARGV[at + 3]) }
+  if ARGV[at + 4] ~= '' then
+    job.class = lane.is_class(job.class) and job.class or 'async'
+    local told
+    job.class, told = needs.class(job.class, ARGV[at + 4])
+    job.needs = not told and ARGV[at + 4] or nil
+    job.narrow = true
+  end
   job.expires = clock.at(ARGV[at + 7], now)
   job.lane = ARGV[at + 8] ~= '' and ARGV[at + 8] or nil
   if ARGV[at + 9] ~= '' then
@@ -50,9 +57,26 @@ function birth.read(at, after, now)
   return job
 end
 
+-- Why a job can't be taken for what it needs, or nil. Asked for each before the first write.
+function birth.refusal(job, text)
+  if not job.narrow or birth.admitted[job.class] then
+    return nil
+  end
+  birth.admitted[job.class] = true
+  if redis.call('HEXISTS', keys.classes, job.class) == 1 then
+    return nil
+  end
+  local targeted = needs.target(text) ~= nil
+  birth.fresh[targeted] = birth.fresh[targeted] + 1
+  if needs.is_full(targeted, birth.fresh[targeted]) then
+    return text
+  end
+  return nil
+end
+
 -- Writes them, growing at once: a server at maxmemory refuses the call before anything is done.
 function birth.write(jobs, now)
-  local new_class, registered = false, {}
+  local registered = {}
   for _, job in ipairs(jobs) do
     local more = job.more
     local function set(field, value)
@@ -61,6 +85,7 @@ function birth.write(jobs, now)
     end
     if job.priority ~= '0' then set('priority', job.priority) end
     if job.class ~= 'async' then set('class', job.class) end
+    if job.needs then set('needs', job.needs) end
     if job.lane then set('lane', job.lane) end
     if job.once then set('once', job.once) end
     if job.token ~= '' then set('token', job.token) end
@@ -76,14 +101,10 @@ function birth.write(jobs, now)
     end
     if not registered[job.class] then
       registered[job.class] = true
-      if redis.call('HSETNX', keys.classes, job.class, 'executor=' .. job.class) == 1 then
-        new_class = true
+      if needs.enter(job.class, job.id, now) and not job.narrow then
+        wake.all(now)
       end
     end
-  end
-  if new_class then
-    redis.call('HINCRBY', keys.meta, 'class_version', 1)
-    wake.all(now)
   end
   meet.write(now)
   state.flush(now)

@@ -68,11 +68,12 @@ local function next_lane(class, priority, want)
   return nil
 end
 
--- The lane that a claim should take from next at the best level of a class, or nil. Levels that lead nowhere are
--- forgotten, so many at a time.
-function fair.best(class, want)
+-- The lane that a claim should take from next at the best level of a class, or nil; `top`: its highest, if that is
+-- known. Levels that lead nowhere are forgotten, so many at a time.
+function fair.best(class, want, top)
   for _ = 1, LEVELS_MAX do
-    local priority = redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
+    local priority = top or lane.top(class)
+    top = nil
     if not priority then
       return nil
     end

@@ -6,6 +6,8 @@
 -- parked under it, out of every claim's way. A body that ran empty is kept for a while, because a deleted and re-made
 -- stream can repeat an id.
 
+-- @include lib/needs.lua
+
 local lane = { known = {}, order = {}, left = {}, unparked = {}, counted = 0, fresh = 0 }
 
 -- Without a fairness key all lanes of a level stand in one group.
@@ -302,7 +304,8 @@ function lane.unpark(id, class, most)
   forget_empty(id, class)
 end
 
--- Brings levels, groups and lanes up to date. Returns the classes that got work, each once.
+-- Brings levels, groups and lanes up to date. Returns the classes that got work, each once; those that the sweep
+-- dropped meanwhile are entered again.
 function lane.flush(now)
   local classes, seen = {}, {}
   for _, here in ipairs(lane.order) do
@@ -317,6 +320,9 @@ function lane.flush(now)
     if filled and not seen[here.class] then
       seen[here.class] = true
       classes[#classes + 1] = here.class
+      if needs.is_narrow(here.class) then
+        needs.enter(here.class, lane.heads(here, 1)[1], now)
+      end
     end
     here.since, here.taken, here.touched = nil, nil, nil
   end
@@ -332,6 +338,11 @@ end
 function lane.belongs(name, class, priority, group)
   local here = lane.from(name)
   return here and here.class == class and here.priority == priority and here.group == group
+end
+
+-- The highest level of a class, or nil. It may lead nowhere.
+function lane.top(class)
+  return redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
 end
 
 -- The lane of a group that comes first, or nil: what leads there and isn't one of ours is taken out, so many at a time.

@@ -6,7 +6,7 @@
 
 local server = redis
 -- `sure` is for keys that this call has read already, and so is known to be of their kind.
-local redis = { pcall = server.pcall, sure = server.call, looks = false }
+local redis = { pcall = server.pcall, sure = server.call, sha1hex = server.sha1hex, looks = false }
 local try, type = server.pcall, type
 
 local ASIDE_MS = 1209600000

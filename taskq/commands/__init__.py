@@ -1,6 +1,6 @@
 """Every operation as a value, one file a noun. `taskq.connection` runs them; nothing here does I/O."""
 
-from taskq.commands.claim import Claim, Claimed, claim
+from taskq.commands.claim import Claim, Claimed, Classes, claim, classes
 from taskq.commands.command import Arg, Command
 from taskq.commands.enqueue import BATCH_MAX, NewJob, enqueue
 from taskq.commands.firing import (
@@ -58,6 +58,7 @@ __all__ = [
     "Buried",
     "Claim",
     "Claimed",
+    "Classes",
     "Command",
     "Counts",
     "Declared",
@@ -94,6 +95,7 @@ __all__ = [
     "bury",
     "cancel",
     "claim",
+    "classes",
     "clear",
     "complete",
     "counts",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from taskq.commands.command import Arg, Command, build, pairs, text
+from taskq.commands.command import Arg, Command, build, pairs, text, text_pairs
 from taskq.keys import QueueKeys
 
 
@@ -26,13 +26,23 @@ class Claim(NamedTuple):
             request of this worker was seen).
         jobs: what to run now.
         next_ms: ms until something is due that this worker should claim for; None if nothing is.
-        version: changes when the queue got a class that it did not have.
+        version: changes when the queue got a class that it did not have, or dropped one.
     """
 
     word: str
     jobs: list[Claimed]
     next_ms: int | None
     version: int
+
+
+class Classes(NamedTuple):
+    """The narrow classes of a queue, each with what it needs (`taskq.needs`), and of which version they are."""
+
+    version: int
+    classes: dict[str, str]
+
+
+_NONE: Mapping[str, Mapping[str, int]] = {}
 
 
 def claim(
@@ -43,6 +53,7 @@ def claim(
     lease_ms: int,
     limit: int,
     free: Mapping[str, int],
+    narrow: Mapping[str, Mapping[str, int]] = _NONE,
     now: int | None = None,
 ) -> Command[Claim]:
     """Takes the right to run waiting jobs, best first, and everything needed to run them.
@@ -53,16 +64,32 @@ def claim(
         request: number of this claim of the worker on this queue; the same number again is the same claim.
         lease_ms: how long the right lasts unless it is renewed.
         limit: at most so many jobs, 250 at most.
-        free: executor kind → free slots.
+        free: pool → how much of it is free: an executor kind's slots, or `+<resource>`. Jobs that need nothing but a
+            kind are of the class called like it.
+        narrow: each further class that the worker serves → pool → what a job takes of it.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
     for pair in free.items():
         rest += pair
-    named = {"now": now, "worker": worker, "request": request, "lease_ms": lease_ms, "limit": limit}
+    for klass, takes in narrow.items():
+        rest += (klass, len(takes))
+        for pair in takes.items():
+            rest += pair
+    named = {"now": now, "worker": worker, "request": request, "lease_ms": lease_ms, "limit": limit, "pools": len(free)}
     return build("claim", q, _read, named, rest)
 
 
 def _read(reply: Any) -> Claim:
     jobs = [Claimed(id.decode(), int(epoch), attempt, pairs(flat)) for id, epoch, attempt, flat in reply[1]]
     return Claim(text(reply[0]), jobs, reply[2] if reply[2] >= 0 else None, reply[3])
+
+
+def classes(q: QueueKeys, *, targets: Iterable[str] = ()) -> Command[Classes]:
+    """The narrow classes of a queue: those without a target, and those whose target is one of these.
+
+    Args:
+        q: the queue.
+        targets: names of the worker, as requirements hold them.
+    """
+    return build("classes", q, lambda reply: Classes(reply[0], text_pairs(reply[1])), {"now": None}, list(targets))

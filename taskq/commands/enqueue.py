@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Arg, Command, build, text, texts
-from taskq.errors import DuplicateJob, JobAlreadyExists
+from taskq.errors import DuplicateJob, JobAlreadyExists, TooManyClasses
 from taskq.keys import QueueKeys
 
 #: The most jobs that one call may carry: longer calls held the server for too long (measured: 1,000 jobs, 40 ms).
@@ -70,6 +70,7 @@ def enqueue(
     Raises (when read):
         JobAlreadyExists: with `exists="raise"`; nothing was added.
         DuplicateJob: the unique key of a job that asks for it is another's; nothing was added.
+        TooManyClasses: jobs of this queue need so many different things already; nothing was added.
     """
     rest: list[Arg] = []
     for job in jobs:
@@ -85,4 +86,6 @@ def _read(reply: Any) -> list[str]:
     if reply[0] == b"duplicate":
         id, key, owner = texts(reply[1:])
         raise DuplicateJob(f"job {owner} owns the unique key {key} of {id}; nothing was added", owner=owner)
+    if reply[0] == b"classes":
+        raise TooManyClasses(f"{TooManyClasses()} Nothing was added for a job that needs {text(reply[1])}.")
     return texts(reply[1:])

@@ -119,6 +119,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "enqueue": (14, 3, lambda room, n: commands.enqueue(room.q, [new(f"j{i}") for i in range(n)], now=room.now)),
     "claim": (37, 2, _claim),
     "claim again": (7, 2, _claim_again),
+    "classes": (2, 0, lambda room, n: _after(enqueued(room, n), commands.classes(room.q))),
     "renew": (4, 1, _on_held(commands.renew, "held", lambda job, e: Held(job, e, "n.1"), lease_ms=LEASE_MS)),
     "complete": (16, 2, _on_held(commands.complete, "done", lambda job, e: Done(job, e, b"r"), **HOLDER)),
     "fail": (

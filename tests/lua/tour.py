@@ -8,7 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Buried, Command, Declared, Done, Failure, Held, Incoming, Relayed, Release, Snoozed, fsck
+from taskq.commands import (
+    Buried,
+    Command,
+    Declared,
+    Done,
+    Failure,
+    Held,
+    Incoming,
+    Relayed,
+    Release,
+    Snoozed,
+    fsck,
+)
 from taskq.fsck import judge
 from taskq.inspector import _leader, _lock, _shown
 from taskq.nodes import _page as _nodes
@@ -19,6 +31,7 @@ from tests.lua.test_cancel import seed
 
 ACTIVE = {"state": "active"}
 TASKS = [("t", "default", "async")]
+NEEDS = ("label.gpu=a100;takes.cpu=2", "target=web-1")
 STATES = ("scheduled", "retryable", "completed", "failed", "cancelled", "running", "available")
 ALL_STATES = (*STATES, "pending")
 WAIT_FOR = "default:available"
@@ -53,6 +66,9 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.wait(q, WAIT_FOR)
     yield commands.enqueue(q, [new(f"{worker}{n}") for n in range(6)], now=now)
     yield commands.enqueue(q, [new("available", token="x"), new(f"{worker}late", due="+5", expires="+500")], now=now)
+    narrow = [new(f"{worker}n{n}")._replace(needs=needs) for n, needs in enumerate(NEEDS)]
+    yield commands.enqueue(q, narrow, now=now)
+    yield commands.classes(q, targets=["web-1"])
     yield commands.promote(q, now=now)
     yield commands.expire(q, now=now)
     yield commands.reap(q, lease_ms=LEASE_MS, now=now)

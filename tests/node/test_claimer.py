@@ -121,7 +121,7 @@ class PlayedRedis:
         if command.script.name == "wake":
             self.wakes.append((queue, command.args[1:]))
             return "ok"
-        _, _, request, _, limit, *free = command.args
+        _, _, request, _, limit, _, *free = command.args
         self.claims.append((queue, request, limit, dict(zip(free[::2], free[1::2], strict=True))))
         given = self.answers.pop(0) if self.answers else answer()
         if isinstance(given, Exception):

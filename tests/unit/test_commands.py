@@ -36,7 +36,17 @@ LEADER = {"node": "n", "term": 6}
 
 CALLS: dict[str, commands.Command[Any]] = {
     "enqueue": commands.enqueue(Q, [JOB, JOB], exists="raise", now=7),
-    "claim": commands.claim(Q, worker="w", request=3, lease_ms=8000, limit=2, free={"async": 2, "thread": 1}, now=7),
+    "claim": commands.claim(
+        Q,
+        worker="w",
+        request=3,
+        lease_ms=8000,
+        limit=2,
+        free={"async": 2, "thread": 1, "+gpu": 9},
+        narrow={"async;takes.gpu=1": {"async": 1, "+gpu": 1000}},
+        now=7,
+    ),
+    "classes": commands.classes(Q, targets=["web-1"]),
     "renew": commands.renew(Q, lease_ms=8000, held=[Held("email:1", 9, "w")], now=7),
     "complete": commands.complete(Q, worker="w", done=[Done("email:1", 9, b"r")], now=7),
     "fail": commands.fail(Q, worker="w", failures=[Failure("email:1", 9, "retry", 5, "{}", "why")], now=7),
@@ -109,7 +119,11 @@ ARGUMENTS: dict[str, list[Any]] = {
         "raise",
         *["email:1", "token", "t", "async", "", 5, "+10", "", "", "", 2, "payload", b"\x00", "keep", 0] * 2,
     ],
-    "claim": [7, "w", 3, 8000, 2, "async", 2, "thread", 1],
+    "claim": [
+        *(7, "w", 3, 8000, 2, 3, "async", 2, "thread", 1, "+gpu", 9),
+        *("async;takes.gpu=1", 2, "async", 1, "+gpu", 1000),
+    ],
+    "classes": ["", "web-1"],
     "renew": [7, 8000, "email:1", 9, "w"],
     "complete": [7, "w", "email:1", 9, b"r"],
     "fail": [7, "w", "email:1", 9, "retry", 5, "{}", "why"],

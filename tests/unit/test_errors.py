@@ -14,7 +14,7 @@ JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost Leadership
 QueueNotFound NodeNotFound WorkerStopped InvalidPayload Unencodable PayloadTooLarge BadArguments
 BadRecord UnknownTask Unschedulable AdmissionNotFound AdmissionConflict JobTimeout JobCrashed
 AttemptsExhausted JobFailed JobCancelled ResultTimeout ResultExpired EnqueueFailed Unavailable
-ServerFull ServerUnsupported NotInJob NotReplicated ScheduleNotFound
+ServerFull ServerUnsupported NotInJob NotReplicated ScheduleNotFound TooManyClasses
 """
 
 ALSO = {
@@ -26,6 +26,7 @@ ALSO = {
     "LockTimeout": TimeoutError,
     "Unavailable": ConnectionError,
     "NotReplicated": errors.Unavailable,
+    "TooManyClasses": ValueError,
     "JobTimeout": errors.JobFailed,
     "JobCrashed": errors.JobFailed,
     "AttemptsExhausted": errors.JobFailed,

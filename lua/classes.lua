@@ -1,0 +1,34 @@
+-- The narrow classes of a queue that a worker may serve: those without a target, and those with one of its names.
+--
+-- KEYS
+--   prefix     string  what every key of this queue starts with
+--   meta       hash    pause, retention, the outage stamp, class version
+--   classes    hash    class -> what it needs of a worker
+-- ARGV
+--   now        ms      '' = the server's clock; a test passes a time
+--   ...                  the targets that are meant, as they stand in requirements
+-- REPLY
+--   {version, {class, requirement, ...}}
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/record.lua
+-- @include lib/needs.lua
+
+keys.bind('prefix', 'meta', 'classes')
+local arg = args.bind('now')
+redis.looks = true
+
+local ours = {}
+for i = arg.rest, #ARGV do
+  ours[ARGV[i]] = true
+end
+local answer, flat = {}, redis.call('HGETALL', keys.classes)
+for i = 1, #flat, 2 do
+  local target = needs.target(flat[i + 1])
+  if needs.is_narrow(flat[i]) and (not target or ours[target]) then
+    answer[#answer + 1] = flat[i]
+    answer[#answer + 1] = flat[i + 1]
+  end
+end
+return { record.number(redis.call('HGET', keys.meta, 'class_version'), 0), answer }
