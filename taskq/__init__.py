@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from taskq.state import State as State
     from taskq.task import Call as Call
     from taskq.task import Task as Task
+    from taskq.why import Why as Why
 
 __version__ = "0.1.0"
 
@@ -138,6 +139,7 @@ __all__ = [
     "Unique",
     "UnknownTask",
     "Unschedulable",
+    "Why",
     "WorkerStopped",
     "current",
 ]
@@ -168,6 +170,7 @@ _HOMES = {
     "TaskQ": "app",
     "Throttle": "options",
     "Unique": "options",
+    "Why": "why",
 }
 
 

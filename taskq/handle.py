@@ -17,6 +17,7 @@ from taskq.keys import queue_of
 from taskq.record import JobRecord
 from taskq.state import State
 from taskq.units import Duration
+from taskq.why import Why
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -119,6 +120,14 @@ class Job(Generic[R_co]):
         """As `refresh`, awaited."""
         self._take(await self._home.aclient.job(self.id))
         return self
+
+    def why(self) -> Why:
+        """Why it isn't running: the first gate that is shut, in words and in numbers. JobNotFound if it is gone."""
+        return self._home.inspector.why(self.id)
+
+    async def awhy(self) -> Why:
+        """As `why`, awaited."""
+        return await self._home.inspector.awhy(self.id)
 
     def to_dict(self) -> Mapping[str, Any]:
         """Read the job anew, and give it as JSON holds it: the same keys in Python, CLI and HTTP."""

@@ -23,6 +23,7 @@ from taskq.record import JobRecord, damaged
 from taskq.settings import checked_name
 from taskq.state import State, StateName, valid
 from taskq.units import rfc3339
+from taskq.why import Why, explain
 
 _ORDER = (
     State.RUNNING,
@@ -96,6 +97,25 @@ class Inspector:
         segments = _segments(states, chosen, counts)
         pages = await run_many_async(self._aserver, _peeks(segments, limit, offset))
         return _page(segments, pages, limit, offset)
+
+    def why(self, id: str) -> Why:
+        """Why a job isn't running: the first gate of the claim that it can't pass, with its numbers.
+
+        Args:
+            id: the full id.
+
+        Raises:
+            JobNotFound: there is no such job.
+            TypeError: the id is no text.
+            Unavailable: Redis gave no answer in time.
+        """
+        shut = run(self._server, commands.why(keys.of_job(self._namespace, id), id))
+        return explain(id, shut, self.nodes() if shut.word == "turn" else ())
+
+    async def awhy(self, id: str) -> Why:
+        """As `why`, awaited."""
+        shut = await run_async(self._aserver, commands.why(keys.of_job(self._namespace, id), id))
+        return explain(id, shut, await self.anodes() if shut.word == "turn" else ())
 
     def queues(self) -> list[dict[str, Any]]:
         """Every queue by name, with how many jobs are in each state and whether it is paused."""

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from taskq.asked import checked_text
+from taskq.errors import JobNotFound
+from taskq.settings import checked_name
+
 
 class QueueKeys:
     """The keys of one queue. `prefix` is what all of them start with, such as `taskq:{email}:`."""
@@ -157,3 +161,16 @@ def cluster(namespace: str) -> ClusterKeys:
 def queue_of(id: str) -> str:
     """The queue that a full job id names: what stands before its colon ('' if there is none)."""
     return id.partition(":")[0] if ":" in id else ""
+
+
+def of_job(namespace: str, id: str) -> QueueKeys:
+    """The keys of the queue that an id names.
+
+    Raises:
+        JobNotFound: this can be no job's id.
+        TypeError: it is no text.
+    """
+    try:
+        return queue(namespace, checked_name(queue_of(checked_text(id, name="id", of="job")), name="queue"))
+    except ValueError:
+        raise JobNotFound(f"there is no job {id!r}: a full id is <queue>:<id>") from None

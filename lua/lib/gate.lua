@@ -7,7 +7,7 @@
 -- many of the parked lanes as may run; a lane that leaves without taking its slot passes that on. So for each gate and
 -- class the smaller of what is free and what is parked is never out of the claims' way.
 
-local gate = { specs = {}, freed = {}, order = {}, full = false }
+local gate = { specs = {}, freed = {}, order = {}, left = false }
 
 local OPENS_MAX, LOOKS_MAX, CLASSES_MAX, AGAIN_MS = 64, 16, 256, 30000
 local ALL_LANES = 'queue'
@@ -94,6 +94,17 @@ function gate.free(id, cost, now)
   return free, look_at
 end
 
+-- What shuts a gate, for those who look.
+function gate.shown(id, now)
+  local spec = spec_of(id)
+  local full = spec.most and holders(id, spec) >= spec.most
+  local kind = spec.paused and 'paused' or (spec.shut_until or 0) > now and 'blocked' or full and 'limit' or 'rate'
+  if string.sub(id, 1, 1) == '!' then
+    kind = 'lock'
+  end
+  return { kind = kind, held = spec.most and holders(id, spec) or 0, most = spec.most or '' }
+end
+
 -- The name of a lock of this job that another holds, or nil.
 function gate.taken_lock(job, now)
   local gates = lane.is_keys(job.lane) and lane.gates(job.lane) or {}
@@ -147,7 +158,6 @@ end
 
 -- A job runs no more: what it held is free once `flush` comes.
 function gate.give(job)
-  gate.full = true
   local gates = lane.is_keys(job.lane) and lane.gates(job.lane) or {}
   for _, each in ipairs(gates) do
     if each.slots then
@@ -246,10 +256,10 @@ function gate.flush(now)
       gate.reopen(id, amount, now)
     end
   end
-  if gate.full then
+  if gate.left then
     gate.reopen(ALL_LANES, 1, now)
   end
-  gate.freed, gate.order, gate.full = {}, {}, false
+  gate.freed, gate.order, gate.left = {}, {}, false
   local left = lane.left
   lane.left = {}
   for _, here in ipairs(left) do

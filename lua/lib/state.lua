@@ -61,7 +61,10 @@ local function leave(job, to)
   local from = job.state
   if from == 'running' then
     gone_from(keys.leases, job.id)
-    gate.give(job)
+    gate.left = true
+    if job.lane then
+      gate.give(job)
+    end
   elseif from == 'available' then
     if not job.taken then
       lane.remove(job)

@@ -1,4 +1,4 @@
-"""`taskq job …`: list, show, retry, cancel, clear."""
+"""`taskq job …`: list, show, why, retry, cancel, clear."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from taskq.state import State, valid
 
 @click.group(
     cls=Noun,
-    later=("why", "logs", "watch"),
+    later=("logs", "watch"),
     examples=("taskq job list --state failed",),
 )
 @server_options
 def job() -> None:
-    """Jobs: list, show, retry, cancel, clear."""
+    """Jobs: list, show, why, retry, cancel, clear."""
 
 
 @job.command(
@@ -90,6 +90,22 @@ def _shown(name: str, value: Any) -> Any:
     if name.endswith("_at"):
         return output.instant(value)
     return output.as_json(value, indent=None) if isinstance(value, dict | list) and value else value
+
+
+@job.command(
+    short_help="Why a job isn't running.",
+    examples=("taskq job why email:019b2c3e-7d1a-7000-8000-6f1b2c3d4e5f",),
+)
+@click.argument("id", metavar="ID")
+@json_option
+@server_options
+def why(*, id: str, json_: bool) -> None:
+    """The first thing that holds a job back: its time, a pause, a limit, a lock, no worker, its turn."""
+    found = app().inspector.why(id)
+    if json_:
+        output.document(found.to_dict())
+    else:
+        output.put(found.text)
 
 
 @job.command(

@@ -117,7 +117,7 @@ class AsyncClient:
         if ended(record):
             return record
         still_waits(id, record, timeout, end)
-        async with self.server.listen(operations.keys_of(self._namespace, id).done(id)) as bell:
+        async with self.server.listen(keys.of_job(self._namespace, id).done(id)) as bell:
             while True:
                 record = await self._look(operations.wait(self._namespace, id), id, timeout, end)
                 if ended(record):

@@ -17,7 +17,6 @@ from taskq.commands import Command
 from taskq.errors import InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
-from taskq.settings import checked_name
 from taskq.state import State
 
 T = TypeVar("T")
@@ -43,19 +42,6 @@ class Operation(Generic[T]):
             yield self.commands[at : at + step]
 
 
-def keys_of(namespace: str, id: str) -> QueueKeys:
-    """The keys of the queue that an id names.
-
-    Raises:
-        JobNotFound: this can be no job's id.
-        TypeError: it is no text.
-    """
-    try:
-        return keys.queue(namespace, checked_name(keys.queue_of(checked_text(id, name="id", of="job")), name="queue"))
-    except ValueError:
-        raise JobNotFound(f"there is no job {id!r}: a full id is <queue>:<id>") from None
-
-
 def _token() -> str:
     """Names one call: what a lost answer makes us send again is known by it, and done once."""
     return os.urandom(8).hex()
@@ -77,7 +63,7 @@ def _spread(
     by_queue: dict[QueueKeys, list[int]] = {}
     for place, id in enumerate(ids):
         try:
-            by_queue.setdefault(keys_of(namespace, id), []).append(place)
+            by_queue.setdefault(keys.of_job(namespace, id), []).append(place)
         except JobNotFound:
             if not partial:
                 raise
@@ -119,19 +105,19 @@ def record(namespace: str, id: str) -> Command[JobRecord]:
             raise JobNotFound(f"there is no job {id}: it never existed, or its retention has passed")
         return JobRecord.from_fields(*found[0])
 
-    return commands.fetch(keys_of(namespace, id), [id]).then(read)
+    return commands.fetch(keys.of_job(namespace, id), [id]).then(read)
 
 
 def peek(namespace: str, id: str) -> Command[JobRecord | None]:
     """One record, or None."""
-    return commands.fetch(keys_of(namespace, id), [id]).then(
+    return commands.fetch(keys.of_job(namespace, id), [id]).then(
         lambda found: found[0] and JobRecord.from_fields(*found[0])
     )
 
 
 def wait(namespace: str, id: str) -> Command[JobRecord | None]:
     """As `peek`, and the job's end will be told on its channel."""
-    q = keys_of(namespace, id)
+    q = keys.of_job(namespace, id)
     return commands.wait(q, id).then(lambda fields: None if fields is None else JobRecord.from_fields(id, fields))
 
 
@@ -149,7 +135,7 @@ def cancel(namespace: str, id: str, *, running: bool, force: bool) -> Command[st
             )
         return words[0]
 
-    q, token = keys_of(namespace, id), _token()
+    q, token = keys.of_job(namespace, id), _token()
     command = commands.cancel(q, [id], running=running, force=force, partial=True, token=token)
     return command.then(read)
 
@@ -172,7 +158,7 @@ def cancel_many(
 
 def retry(namespace: str, id: str) -> Command[str]:
     """`available`; JobNotFound, InvalidTransition."""
-    return commands.retry(keys_of(namespace, id), [id], token=_token()).then(lambda words: words[0])
+    return commands.retry(keys.of_job(namespace, id), [id], token=_token()).then(lambda words: words[0])
 
 
 def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operation[list[str]]:

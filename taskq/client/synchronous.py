@@ -114,7 +114,7 @@ class Client:
         if ended(record):
             return record
         still_waits(id, record, timeout, end)
-        with self.server.listen(operations.keys_of(self._namespace, id).done(id)) as bell:
+        with self.server.listen(keys.of_job(self._namespace, id).done(id)) as bell:
             while True:
                 record = self._look(operations.wait(self._namespace, id), id, timeout, end)
                 if ended(record):

@@ -50,6 +50,7 @@ from taskq.commands.schedules import (
     run_schedule,
     schedules,
 )
+from taskq.commands.why import Shut, why
 
 __all__ = [
     "BATCH_MAX",
@@ -86,6 +87,7 @@ __all__ = [
     "Registered",
     "Relayed",
     "Release",
+    "Shut",
     "Snoozed",
     "StoredRun",
     "StoredSchedule",
@@ -147,4 +149,5 @@ __all__ = [
     "task_info",
     "wait",
     "wake",
+    "why",
 ]

@@ -130,6 +130,11 @@ def _(b: Backlog) -> Command[Any]:
     return fsck.members(b.q, "body:async:0", count=b.batch)
 
 
+@case("why")
+def _(b: Backlog) -> Command[Any]:
+    return commands.why(b.q, _rows(b)[0].id.decode(), now=b.now)
+
+
 @case("survey_jobs")
 def _(b: Backlog) -> Command[Any]:
     return fsck.survey_jobs(b.q, _rows(b), now=b.now)

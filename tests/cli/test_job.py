@@ -279,3 +279,22 @@ def test_on_a_terminal_clear_asks(taskq, finish, app, monkeypatch, answer, left)
     result = taskq("job", "clear", input=answer)
     assert result.exit_code == (1 if left else 0)
     assert app.inspector.counts("default").failed == left
+
+
+def test_why_says_what_holds_a_job(taskq, app):
+    job = app.by_name("shop.add", queue="default").using(delay="1h").enqueue(1, 2)
+    assert "it is due at " in taskq("job", "why", job.id).stdout
+    found = json.loads(taskq("job", "why", job.id, "--json").stdout)
+    assert (found["id"], found["state"], found["gate"]) == (job.id, "scheduled", "due")
+    assert 3590 < found["in"] <= 3600
+    waiting = app.by_name("shop.add", queue="default").enqueue(1, 2)
+    assert taskq("job", "why", waiting.id).stdout.strip() == (
+        "no live worker serves queue default: taskq worker APP -q default"
+    )
+    assert waiting.why().gate == "worker"
+
+
+def test_why_of_a_job_that_is_not_there_is_one_line(taskq):
+    result = taskq("job", "why", "default:nobody")
+    assert result.exit_code == 1
+    assert "there is no job default:nobody" in result.stderr

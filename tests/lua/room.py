@@ -57,11 +57,13 @@ def new(
     priority: int = 0,
     due: str = "",
     expires: str = "",
+    lane: str = "",
     once: str = "",
+    needs: str = "",
     **fields: str | int | bytes,
 ) -> NewJob:
     """A job of the queue `default`, named after what follows the colon of its id."""
-    return NewJob(f"default:{name}", token, task, executor, priority, due, expires, fields, once=once)
+    return NewJob(f"default:{name}", token, task, executor, priority, due, expires, fields, lane, once, needs)
 
 
 class Room:

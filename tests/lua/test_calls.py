@@ -147,6 +147,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "demand": (16, 0, _demand),
     "fetch": (0, 1, lambda room, n: commands.fetch(room.q, enqueued(room, n))),
     "wait": (3, 0, _wait),
+    "why": (20, 0, lambda room, n: commands.why(room.q, enqueued(room, n)[-1], now=room.now)),
     "wake": (1, 1, lambda room, n: commands.wake(room.q, [f"class{i}" for i in range(n)], now=room.now)),
     "pause": (2, 0, lambda room, n: commands.pause(room.q, now=room.now)),
     "resume": (3, 0, lambda room, n: commands.resume(room.q, now=room.now)),

@@ -88,6 +88,8 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.pause(q, now=now)
     yield commands.resume(q, now=now)
     yield commands.wake(q, ["async"], now=now)
+    for id in ids:
+        yield commands.why(q, id, now=now)
     yield commands.declare(q, kinds={"t": "async"}, retention={}, now=now)
     yield from _fsck(room, ids)
     yield from _registry(room)

@@ -1,0 +1,188 @@
+"""Why a job isn't running: the first gate that is shut, in words and in numbers. Pure.
+
+The queue knows what stands in a job's way there (`lua/why.lua`); what workers there are stands in the registry. Both
+are asked one after the other, so the answer is a moment old, as every look is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from taskq.commands.why import Shut
+from taskq.errors import JobNotFound
+from taskq.keys import queue_of
+from taskq.units import duration_text, rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a job isn't running.
+
+    Attributes:
+        id: the job's.
+        state: its state; None if there is no such job.
+        gate: one word: `ended running due pending paused limit rate lock blocked worker turn damaged`.
+        text: a sentence for people.
+        numbers: what the sentence is made of; times as RFC 3339, durations in seconds.
+    """
+
+    id: str
+    state: str | None
+    gate: str
+    text: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"id": self.id, "state": self.state, "gate": self.gate, "text": self.text, **self.numbers}
+
+
+def explain(id: str, shut: Shut, nodes: Sequence[Mapping[str, Any]]) -> Why:
+    """The answer for one job.
+
+    Args:
+        id: its full id.
+        shut: what its queue says.
+        nodes: the nodes that live, as the registry shows them.
+
+    Raises:
+        JobNotFound: there is no such job.
+    """
+    if shut.word == "missing":
+        raise JobNotFound(f"there is no job {id}: it never existed, or its retention has passed")
+    gate, text, numbers = _EXPLAINED[shut.word](shut, queue_of(id), nodes)
+    return Why(id, shut.facts.get("state"), gate, text, numbers)
+
+
+_Told = tuple[str, str, dict[str, Any]]
+
+
+def _ended(shut: Shut, *_: Any) -> _Told:
+    at, reason = _instant(shut, "at"), shut.facts["reason"]
+    because = f": {reason}" if reason else ""
+    return "ended", f"it has ended: {shut.facts['state']} at {at}{because}", {"at": at, "reason": reason or None}
+
+
+def _running(shut: Shut, *_: Any) -> _Told:
+    worker, left_ms = shut.facts["worker"], _number(shut, "lease") - shut.now_ms
+    numbers = {"worker": worker, "attempt": _number(shut, "attempt"), "lease_left": _seconds(left_ms)}
+    if shut.facts["offered"]:
+        return "running", f"it is offered to {worker}, who has {_span(left_ms)} left to start it", numbers
+    late = "" if left_ms > 0 else "; its lease is over, and it will be reaped"
+    return "running", f"it runs on {worker}, attempt {numbers['attempt']}{late}", numbers
+
+
+def _due(shut: Shut, *_: Any) -> _Told:
+    left_ms, at = _number(shut, "at") - shut.now_ms, _instant(shut, "at")
+    numbers = {"at": at, "in": _seconds(left_ms)}
+    what = "its retry" if shut.facts["state"] == "retryable" else "it"
+    if left_ms > 0:
+        return "due", f"{what} is due at {at}, in {_span(left_ms)}", numbers
+    return "due", f"{what} was due {_span(-left_ms)} ago: no node has made it available yet", numbers
+
+
+def _pending(*_: Any) -> _Told:
+    return "pending", "it waits for other jobs to end", {}
+
+
+def _paused(shut: Shut, queue: str, _: Any) -> _Told:
+    at = _instant(shut, "at")
+    return "paused", f"queue {queue} is paused since {at}: taskq queue resume {queue}", {"since": at}
+
+
+def _whole(shut: Shut, queue: str, _: Any) -> _Told:
+    return _of_gate(shut, f"queue {queue}", f"the limit of queue {queue}")
+
+
+def _gate(shut: Shut, queue: str, _: Any) -> _Told:
+    name = unquote(shut.facts["gate"])
+    mark, rest = name[:1], name[1:]
+    if mark == "*":
+        return _of_gate(shut, f"task {rest}", f"the limit of task {rest}", resume=f"taskq task resume {rest}")
+    if mark == "@":
+        hint = f"taskq queue resume {queue} --key {rest}"
+        return _of_gate(shut, f"key {rest}", f"the limit of key {rest}", resume=hint)
+    return _of_gate(shut, f"limit {name}", f"lock {rest}" if mark == "!" else f"limit {name}")
+
+
+def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
+    kind, held, at = shut.facts["kind"], _number(shut, "held"), _number(shut, "at")
+    numbers: dict[str, Any] = {"name": unquote(shut.facts["gate"])}
+    if kind == "paused":
+        return "paused", f"{subject} is paused" + (f": {resume}" if resume else ""), numbers
+    if kind in {"blocked", "rate"}:
+        numbers["in"] = _seconds(at - shut.now_ms)
+        wait = _span(at - shut.now_ms)
+        what = f"{subject} is blocked for {wait}" if kind == "blocked" else f"{limit}: its next token comes in {wait}"
+        return kind, what, numbers
+    holders = shut.facts.get("holders", "").split()
+    by = f"held by {', '.join(holders)}" + (f" and {held - len(holders)} more" if held > len(holders) else "")
+    if kind == "lock":
+        return "lock", f"{limit} is {by}", numbers | {"holders": holders}
+    most = _number(shut, "most")
+    numbers |= {"held": held, "most": most, "holders": holders}
+    return "limit", f"{limit} is at {held}/{most}" + (f", {by}" if holders else ""), numbers
+
+
+def _turn(shut: Shut, queue: str, nodes: Sequence[Mapping[str, Any]]) -> _Told:
+    """Nothing of its queue is in its way: is there anybody to run it, and when is its turn?"""
+    task = shut.facts["task"]
+    lanes, jobs = _number(shut, "lanes_ahead"), _number(shut, "jobs_ahead")
+    more = "+" if shut.facts["more"] == "1" else ""
+    position = {"lanes_ahead": lanes, "jobs_ahead": jobs, "more": bool(more)}
+    serving = [node for node in nodes if queue in node["queues"] and node["state"] == "active"]
+    if not serving:
+        drained = sum(queue in node["queues"] for node in nodes)
+        also = f" ({drained} that do are draining)" if drained else ""
+        return "worker", f"no live worker serves queue {queue}{also}: taskq worker APP -q {queue}", {"nodes": 0}
+    knowing = [node for node in serving if task in node["tasks"]]
+    if not knowing:
+        names = f"{len(serving)} live node{'s' * (len(serving) > 1)}"
+        return "worker", f"{names} serve queue {queue}, and none knows task {task}", {"nodes": len(serving)}
+    slots = sum(node["stats"].get("slots", 0) for node in knowing)
+    busy = sum(node["stats"].get("busy", 0) for node in knowing)
+    place = f"{jobs}{more} jobs before it in its lane, {lanes} lanes before that" if jobs or lanes else "it is next"
+    numbers = {**position, "slots": slots, "busy": busy, "nodes": len(knowing)}
+    if slots and busy >= slots:
+        return "turn", f"all slots are busy, {busy}/{slots}; {place}", numbers
+    return "turn", f"it waits for its turn: {place}", numbers
+
+
+def _damaged(*_: Any) -> _Told:
+    return "damaged", "its record is damaged: taskq fsck --repair", {}
+
+
+_EXPLAINED: dict[str, Callable[[Shut, str, Any], _Told]] = {
+    "damaged": _damaged,
+    "ended": _ended,
+    "running": _running,
+    "due": _due,
+    "pending": _pending,
+    "paused": _paused,
+    "whole": _whole,
+    "gate": _gate,
+    "turn": _turn,
+}
+
+
+def _number(shut: Shut, name: str) -> int:
+    text = shut.facts.get(name, "")
+    return int(float(text)) if text else 0
+
+
+def _instant(shut: Shut, name: str) -> str:
+    return rfc3339(_number(shut, name))
+
+
+def _seconds(ms: int) -> float:
+    return max(0, ms) / 1000
+
+
+def _span(ms: int) -> str:
+    return duration_text(max(0, ms)) if ms < 10_000 else duration_text(ms // 1000 * 1000)
