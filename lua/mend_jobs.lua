@@ -156,6 +156,14 @@ local function mend_expiry(job)
   end
 end
 
+local function mend_key(job)
+  local missed = once.missed(job, now)
+  if missed then
+    once.take(missed, job.id, now)
+    changed = true
+  end
+end
+
 local function mend(job, seen_in, seen_at)
   local set, place = STANDS_IN[job.state], nil
   leave_others(job.id, set)
@@ -177,6 +185,7 @@ local function mend(job, seen_in, seen_at)
     stand_in(set, job.id, time_of(job.created_at) or now)
   end
   mend_expiry(job)
+  mend_key(job)
 end
 
 args.groups(arg, 3)

@@ -1,5 +1,5 @@
--- Put keys aside that are of the wrong kind for their name, and give short-lived ones that would stay the time they
--- should have.
+-- Put keys aside that are of the wrong kind for their name, give short-lived ones that would stay the time they should
+-- have, and take unique keys away that no job owns.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -9,10 +9,13 @@
 --   ...                  a key each: its name without the prefix, the type it should have ('' = any), its TTL in ms
 --                        ('' = it may stay)
 -- REPLY
---   {word, ...}  a key each: sound | aside | expires
+--   {word, ...}  a key each: sound | aside | expires | removed
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/once.lua
 
 keys.bind('prefix', 'meta')
 local arg = args.bind('now')
@@ -23,12 +26,16 @@ local words = {}
 for i = arg.rest, #ARGV, 3 do
   local key, wanted, ttl_ms = keys.prefix .. ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local kind, word = redis.call('TYPE', key).ok, 'sound'
+  local unique = kind == 'string' and string.match(ARGV[i], '^unique:(.*)$')
   if kind ~= 'none' and wanted ~= '' and kind ~= wanted then
     redis.put_aside(key)
     word = 'aside'
   elseif ttl_ms ~= '' and redis.call('PTTL', key) == -1 then
     redis.call('PEXPIRE', key, args.number(ttl_ms, 'ttl', 1))
     word = 'expires'
+  elseif unique and redis.call('PTTL', key) == -1 and not once.owner(unique, clock.now(arg.now)) then
+    redis.call('DEL', key)
+    word = 'removed'
   end
   words[#words + 1] = word
 end

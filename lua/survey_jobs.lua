@@ -18,13 +18,15 @@
 --   ...                  those names, then a row each: id, and where it was seen: a lane ('' for none) and its entry
 -- REPLY
 --   {now, {type, {value, ...}, {place, score, ...}}, ...}  a row each. Type `none`: there is no record. Values are in
---                          the order of the names. Places: the sets above, `front:<lane>`, `body:<lane>` (its entry)
+--                          the order of the names. Places: the sets above, `front:<lane>`, `body:<lane>` (its entry),
+--                          and `unowned`, if it should own this unique key and nobody does
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
 -- @include lib/clock.lua
 -- @include lib/record.lua
 -- @include lib/lane.lua
+-- @include lib/once.lua
 
 keys.bind(
   'prefix', 'meta', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed', 'cancelled',
@@ -36,7 +38,7 @@ redis.looks = true
 local SETS = {
   'pending', 'scheduled', 'retryable', 'leases', 'completed', 'failed', 'cancelled', 'prune', 'expiring',
 }
-local names = {}
+local names, now = {}, clock.now(arg.now)
 for i = 1, args.number(arg.fields, 'fields', 1, 100) do
   names[i] = ARGV[arg.rest + i - 1]
 end
@@ -57,15 +59,19 @@ local function places_of(id, seen_in, seen_at)
     stands('front:' .. name, redis.call('ZSCORE', keys.front(name), id))
     stands('body:' .. name, lane.holds(keys.body(name), entry, id) and entry)
   end
-  local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry', 'lane')
+  local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry', 'lane', 'state', 'once', 'epoch')
   look(lane.of({ class = told[1], priority = told[2], lane = told[4] }).name, told[3])
   if seen_in ~= '' then
     look(seen_in, seen_at)
   end
+  local missed = told[6] and once.missed({ state = told[5], once = told[6], epoch = told[7] or nil }, now)
+  if missed then
+    stands('unowned', missed.key)
+  end
   return places
 end
 
-local answer = { clock.text(clock.now(arg.now)) }
+local answer = { clock.text(now) }
 for i = arg.rest + #names, #ARGV, 3 do
   local key = keys.job(ARGV[i])
   local kind = redis.call('TYPE', key).ok

@@ -39,7 +39,8 @@ PERMANENT = {
     r"limits": "what limits code declares, and operators; one field each",
     r"gates": "gates that lanes wait for; gone once none does",
     r"slots:.+": "running jobs; gone once they have ended",
-    r"(parked|parks):.+": "lanes that wait for a gate; gone once none does",
+    r"parked:.+": "lanes that wait for a gate; gone once none does",
+    r"parks:.+": "lanes that wait for a gate; gone once none does",
     r"tags": "fairness keys that are ahead of the others; claims forget them once time has passed them",
     r"weights": "what operators gave fairness keys; one field each",
 }

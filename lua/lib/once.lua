@@ -62,6 +62,15 @@ function once.owner(key, now)
   return job and holds(job, key) and job or nil
 end
 
+-- The key, taken apart, of a living job that should own it and whose key nobody owns; else nil.
+function once.missed(job, now)
+  local this = once.read(job.once)
+  if not this or OVER[job.state] or this.how == 'throttle' or this.how == 'within' then
+    return nil
+  end
+  return (this.how == 'finished' or not job.epoch) and not once.owner(this.key, now) and this or nil
+end
+
 -- Gives the key to this job, from now on.
 function once.take(this, id, now)
   local key = keys.unique(this.key)

@@ -164,7 +164,10 @@ def mend_lanes(q: QueueKeys, lanes: Sequence[Lane], *, now: int | None = None) -
 
 
 def survey_keys(q: QueueKeys, names: Sequence[str]) -> Command[list[tuple[str, int]]]:
-    """Type and TTL in ms (-1 for ever) of some keys, by their names behind the prefix; 250 at most."""
+    """Type and TTL in ms (-1 for ever) of some keys, by their names behind the prefix; 250 at most.
+
+    The type of a unique key that no job owns is `unowned`.
+    """
 
     def read(reply: Any) -> list[tuple[str, int]]:
         return list(zip(texts(reply[::2]), reply[1::2], strict=True))
@@ -173,7 +176,9 @@ def survey_keys(q: QueueKeys, names: Sequence[str]) -> Command[list[tuple[str, i
 
 
 def mend_keys(q: QueueKeys, keys: Sequence[Wanted]) -> Command[list[str]]:
-    """Puts keys of a wrong kind aside, gives TTLs that are missing. `sound`, `aside` or `expires` for each."""
+    """Puts keys of a wrong kind aside, gives TTLs that are missing. Takes unique keys away
+    that no job owns. `sound`, `aside`, `expires` or `removed` for each.
+    """
     rest: list[Arg] = []
     for name, kind, ttl_ms in keys:
         rest += (packed(name), kind, "" if ttl_ms is None else ttl_ms)

@@ -54,12 +54,14 @@ def of_job(facts: JobFacts) -> Iterator[Breach]:
     yield from _of_state(facts, id, state)
     yield from _of_retention(facts, id, state)
     yield from _of_expiry(facts, id, state)
+    for key in (at for place, at in facts.places if place == "unowned"):
+        yield Breach("unowned", id, f"should own the unique key {key}, and nobody does")
 
 
 def _of_state(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
     """It stands once, where its state says."""
     right = _right_place(facts, state)
-    beside = [place for place in facts.places if place != right and place[0] not in {"prune", "expiring"}]
+    beside = [place for place in facts.places if place != right and place[0] not in {"prune", "expiring", "unowned"}]
     if right is None:
         what = "runs without a lease" if state == State.RUNNING else f"is {state} and stands nowhere"
         also = f", but in {_listed(place for place, _ in beside)}" if beside else ""
@@ -174,6 +176,8 @@ _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("events", "stream", None),
     ("(levels|groups|lanes|front|wake|slots|parked|parks):.*", "zset", None),
     ("rate:.*", "string", 30 * _DAY_MS),
+    ("unique:.*", "string", None),
+    ("merged:.*", "string", 60_000),
     ("body:.*", "stream", None),
     ("claimed:.*", "hash", _HOUR_MS),
     ("stats:[0-9]+", "hash", 3 * _HOUR_MS),
@@ -193,7 +197,9 @@ def of_key(wanted: Wanted, kind: str, ttl_ms: int) -> Iterator[Breach]:
     """What is wrong about a key as such."""
     if kind == "none":
         return
-    if wanted.kind not in {"", kind}:
+    if kind == "unowned":
+        yield Breach("unowned", wanted.name, "is a unique key, and no living job owns it")
+    elif wanted.kind not in {"", kind}:
         yield Breach("wrong kind", wanted.name, f"is a {kind} and should be a {wanted.kind}")
     elif wanted.ttl_ms is not None and ttl_ms == -1:
         yield Breach("no ttl", wanted.name, "is short-lived, and has no TTL")

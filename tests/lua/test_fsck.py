@@ -284,6 +284,30 @@ def test_work_for_which_nobody_is_woken(room):
     assert lead(room, markers(room.q)) == []
 
 
+def test_a_unique_key_that_nobody_owns_goes_and_a_missing_one_comes_back(room):
+    room.add("a", once="t:a finished existing")
+    room.add("b", once="t:b started existing")
+    room.add("c", once="t:c within/900000 existing")
+    room.add("d", once="t:d throttle/900000 existing", keep=0)
+    assert sound(room)
+    room.client.delete(room.q.job("default:a"), room.q.unique("t:b"), room.q.unique("t:c"))
+    assert ("unowned", "unique:t:a") in told(room)
+    assert ("unowned", "default:b") in told(room)
+    assert check(room, repair=True).left.total() == 0
+    found = room.keyspace.dump()
+    assert "unique:t:a" not in found
+    assert found["unique:t:b"] == "default:b"
+    assert "unique:t:c" not in found, "for how long it was to be held is known by none but the key"
+
+
+def test_no_key_is_taken_from_its_owner(room):
+    room.add("a", once="t:a finished existing")
+    room.client.delete(room.q.unique("t:a"))
+    room.add("b", once="t:a finished existing")
+    assert sound(room)
+    assert room.keyspace.dump()["unique:t:a"] == "default:b"
+
+
 def test_short_lived_keys_get_their_ttl(room):
     room.held()
     names = ("claimed:n.1", f"stats:{T0 // 60000}", "aside:x")
