@@ -73,6 +73,7 @@ def test_a_queues_slots_follow_what_it_needs(start, app, place):
     assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["queues"]["default"]["slots"] == 4)
 
 
+@pytest.mark.timeout(240)
 def test_workers_follow_what_is_needed_and_one_that_is_too_many_finishes_what_it_has(start, app, place):
     task = app.by_name("shop.slow", queue="default")
     app.enqueue_many([task.call(1) for _ in range(300)])  # ten slots

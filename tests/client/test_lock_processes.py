@@ -146,12 +146,15 @@ def test_a_lock_outlives_an_outage_shorter_than_its_ttl(far, proxy):
         lock.check()
 
 
-def test_a_server_that_is_away_delays_no_other_servers_renewals(far, proxy, app):
-    lock = far.lock("far", ttl=3).acquire()
-    with app.lock("near", ttl=0.8) as near:
+def test_servers_that_are_away_delay_no_other_servers_renewals(proxy, namespace, app):
+    apps = [TaskQ(proxy.url, namespace=namespace) for _ in range(3)]
+    away = [far.lock(f"far {n}", ttl=4).acquire() for n, far in enumerate(apps)]
+    with app.lock("near", ttl=1.5) as near:
         proxy.mode = "hole"
-        wait_until(lambda: lock.lost, timeout=20)
+        wait_until(lambda: all(lock.lost for lock in away), timeout=20)
         near.check()
+    for far in apps:
+        far.close()
 
 
 def test_who_gets_no_answer_holds_nothing_for_longer_than_its_ttl(far, proxy, app):
