@@ -90,7 +90,7 @@ for _, each in ipairs(held) do
     local message = 'worker died: ' .. arg.worker .. ' (' .. arg.why .. ')'
     lease.lost(job, now, 'bury', verb == 'lost' and message or message .. '; its code had ended')
   else
-    lease.give_back(job, now, 'bury', true, {})
+    lease.give_back(job, now, 'bury', 'released', {})
   end
   answer[#answer + 1] = job.id
   answer[#answer + 1] = job.state

@@ -1,5 +1,5 @@
--- Cancel jobs, all or none (or each for itself). A waiting job is cancelled at once; a running one is asked to
--- stop, which its holder hears with its next renewal.
+-- Cancel jobs, all or none (or each for itself). A waiting job is cancelled at once, and so is one only offered;
+-- a running one is asked to stop, which its holder hears with its next renewal.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -56,7 +56,7 @@ local function word_for(job)
     return 'missing'
   elseif state.ends(job.state) then
     return 'too_late'
-  elseif job.state ~= 'running' then
+  elseif job.state ~= 'running' or record.is_offer(job) then
     return 'removed'
   end
   return arg.running == '1' and 'requested' or 'running'

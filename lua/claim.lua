@@ -29,6 +29,9 @@
 --   request    number  this claim of the worker; grows by one
 --   lease_ms   ms      how long the right lasts
 --   limit      count   at most so many jobs
+--   offer_ms   ms      0 = they start now; else each is an offer, to be started (`start`) within this time
+--   poller     text    who of the worker asks; written beside it
+--   call       text    '' = numbered by `request`; else it names this call, and only this name is the same claim again
 --   pools      count   how many pools follow
 --   ...                  that many pools, each its name and what is free of it: an executor kind and its slots, by
 --                        which the class of the jobs is called that need nothing else, or '+' and a resource; then
@@ -59,11 +62,14 @@ keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
   'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'tags', 'weights'
 )
-local arg = args.bind('now', 'worker', 'request', 'lease_ms', 'limit', 'pools')
+local arg = args.bind(
+  'now', 'worker', 'request', 'lease_ms', 'limit', 'offer_ms', 'poller', 'call', 'pools'
+)
 
 local now = clock.now(arg.now)
 local lease_ms, limit = lease.length(arg.lease_ms), args.number(arg.limit, 'limit', 0)
 local request = args.number(arg.request, 'request', 0)
+local offer_ms = args.number(arg.offer_ms, 'offer_ms', 0, 86400000)
 local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS, MOVED_MAX = 128, 250, 100, 50, 100
 local REPLY_BYTES_MAX, HANDED_BACK_LATER_MS = 1048576, 1000
 local classes, free, takes = {}, {}, {}
@@ -88,8 +94,9 @@ while ARGV[narrow_at] do
   narrow_at = after
 end
 
-local memory = keys.claimed(arg.worker)
-local MEMORY_TTL_MS = 3600000
+-- Of a call with a name of its own only a repetition must be known, and nobody sends one after so long.
+local memory = keys.claimed(arg.call == '' and arg.worker or arg.worker .. '/' .. arg.call)
+local MEMORY_TTL_MS = arg.call == '' and 3600000 or 60000
 local last = redis.call('HMGET', memory, 'request', 'gone')
 
 -- Work of these classes that others should claim.
@@ -159,7 +166,7 @@ if request == last_request then
     if given[i] ~= 'request' then
       local job, flat = record.read(given[i])
       if job and job.state == 'running' and job.epoch == given[i + 1] and job.worker == arg.worker then
-        redis.call('ZADD', keys.leases, now + lease_ms, job.id)
+        redis.call('ZADD', keys.leases, now + (record.is_offer(job) and offer_ms or lease_ms), job.id)
         hand_out(job, flat, record.attempt(job))
       end
     end
@@ -242,14 +249,10 @@ local function start(id)
   end
   local epoch = clock.text(job.epoch and math.max(record.number(job.epoch, 0) + 1, now) or now)
   local more = { 'epoch', epoch, 'attempt', attempt, 'worker', arg.worker }
-  if job.started_at == '' then
-    more[7], more[8] = 'started_at', clock.text(now)
-  elseif job.epoch and not job.started_at then
-    more[7], more[8] = 'started_at', job.epoch
-  end
+  local term = lease.grant(job, more, epoch, now, lease_ms, offer_ms, arg.poller)
   job.epoch, job.attempt = epoch, attempt
   bytes = bytes + size
-  state.move(job, 'running', now, more, lease_ms)
+  state.move(job, 'running', now, more, term)
   hand_out(job, flat, attempt)
   return epoch
 end

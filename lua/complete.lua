@@ -21,7 +21,8 @@
 --   worker     id      who says so
 --   ...                  a job: id, epoch, result ('' = none)
 -- REPLY
---   {word, ...}  a job: ok | lost (another holds it, or nobody) | gone (no such job any more)
+--   {word, ...}  a job: ok | lost (another holds it, or nobody) | gone (no such job any more) |
+--                offered (start it first)
 
 -- @include lib/args.lua
 -- @include lib/keys.lua

@@ -24,7 +24,8 @@
 --   worker     id      who says so
 --   ...                  a job: id, epoch, verb (retry | fail), delay in ms, error (JSON text), reason
 -- REPLY
---   {word, ...}  a job: retryable | failed | cancelled, ok (the same was answered before), lost, gone
+--   {word, ...}  a job: retryable | failed | cancelled, ok (the same was answered before), lost, gone,
+--                offered (start it first)
 
 -- @include lib/args.lua
 -- @include lib/keys.lua

@@ -140,7 +140,7 @@ local function mend_ended(job)
 end
 
 local function mend_expiry(job)
-  local expires_at = not job.epoch and time_of(job.expires_at) or nil
+  local expires_at = not record.begun(job) and time_of(job.expires_at) or nil
   local stands = tonumber(redis.call('ZSCORE', keys.expiring, job.id) or nil)
   local lock_until = job.state == 'available' and time_of(job.lock_until)
   if lock_until and not (stands and stands >= lock_until) then

@@ -57,7 +57,7 @@ for _, job in ipairs(held) do
     more[1], more[2] = 'class', job.class
     needs.enter(job.class, job.id, now)
   end
-  words[job.answer] = lease.give_back(job, now, 'release', true, more)
+  words[job.answer] = lease.give_back(job, now, 'release', 'released', more)
 end
 state.flush(now)
 return words

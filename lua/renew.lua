@@ -11,7 +11,7 @@
 --   lease_ms   ms      from now
 --   ...                  a job: id, epoch, worker
 -- REPLY
---   {word, ...}  a job: ok | lost | cancel | force
+--   {word, ...}  a job: ok | lost | cancel | force | offered (not renewed: start it first)
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -31,16 +31,23 @@ local arg = args.bind('now', 'lease_ms')
 
 local now = clock.now(arg.now)
 local lease_ms = lease.length(arg.lease_ms)
-local FIELDS = { 'state', 'epoch', 'worker', 'cancel' }
-local words, scores = {}, {}
+local FIELDS = { 'state', 'epoch', 'worker', 'cancel', 'offered', 'lease' }
+local words, scores, changed = {}, {}, {}
 
 args.groups(arg, 3)
 for i = arg.rest, #ARGV, 3 do
   local job = record.fields(ARGV[i], FIELDS)
   if job and job.state == 'running' and job.epoch == ARGV[i + 1] and job.worker == ARGV[i + 2] then
-    scores[#scores + 1] = now + lease_ms
-    scores[#scores + 1] = job.id
-    words[#words + 1] = job.cancel == 'force' and 'force' or job.cancel and 'cancel' or 'ok'
+    if record.is_offer(job) then
+      words[#words + 1] = 'offered'
+    else
+      scores[#scores + 1] = now + lease_ms
+      scores[#scores + 1] = job.id
+      words[#words + 1] = job.cancel == 'force' and 'force' or job.cancel and 'cancel' or 'ok'
+      if lease.differs(job, lease_ms) then
+        changed[#changed + 1] = job
+      end
+    end
   else
     words[#words + 1] = 'lost'
   end
@@ -51,5 +58,8 @@ local meta = redis.call('HMGET', keys.meta, 'seen', 'quiet_until')
 lease.stamp(now, lease_ms, meta[1], meta[2])
 if #scores > 0 then
   redis.call('ZADD', keys.leases, unpack(scores))
+end
+for _, job in ipairs(changed) do
+  redis.call('HSET', job.key, 'lease', clock.text(lease_ms))
 end
 return words

@@ -72,7 +72,7 @@ end
 -- What the earlier life left behind.
 local STALE = {
   'result', 'reason', 'finished_at', 'cancel', 'scheduled_at', 'expires_at', 'released', 'unknown_since',
-  'unknown_reason', 'progress', 'dropped',
+  'unknown_reason', 'progress', 'dropped', 'lapsed',
 }
 
 state.begin()

@@ -16,12 +16,14 @@ from taskq.current import current as current
 if TYPE_CHECKING:
     from taskq.app import TaskQ as TaskQ
     from taskq.client import AsyncClient as AsyncClient
+    from taskq.client import ClaimedJob as ClaimedJob
     from taskq.client import Client as Client
     from taskq.errors import AdmissionConflict as AdmissionConflict
     from taskq.errors import AdmissionNotFound as AdmissionNotFound
     from taskq.errors import AttemptsExhausted as AttemptsExhausted
     from taskq.errors import BadArguments as BadArguments
     from taskq.errors import BadRecord as BadRecord
+    from taskq.errors import ClaimNotFound as ClaimNotFound
     from taskq.errors import DuplicateJob as DuplicateJob
     from taskq.errors import EnqueueFailed as EnqueueFailed
     from taskq.errors import InvalidPayload as InvalidPayload
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from taskq.options import Throttle as Throttle
     from taskq.options import Unique as Unique
     from taskq.queue import Queue as Queue
+    from taskq.record.lease import Lease as Lease
     from taskq.retry import Backoff as Backoff
     from taskq.retry import Discard as Discard
     from taskq.retry import Retry as Retry
@@ -87,6 +90,8 @@ __all__ = [
     "BadArguments",
     "BadRecord",
     "Call",
+    "ClaimNotFound",
+    "ClaimedJob",
     "Client",
     "Concurrency",
     "CurrentJob",
@@ -105,6 +110,7 @@ __all__ = [
     "JobNotFound",
     "JobTimeout",
     "LeadershipLost",
+    "Lease",
     "LeaseLost",
     "Lock",
     "LockLost",
@@ -149,12 +155,14 @@ _HOMES = {
     "AsyncClient": "client",
     "Backoff": "retry",
     "Call": "task",
+    "ClaimedJob": "client",
     "Client": "client",
     "Concurrency": "options",
     "Debounce": "options",
     "Discard": "retry",
     "Inspector": "inspector",
     "Job": "handle",
+    "Lease": "record.lease",
     "Lock": "options",
     "NamedLock": "locks",
     "Options": "options",

@@ -26,15 +26,15 @@ def checked_text(value: object, *, name: str, of: str) -> str:
     raise TypeError(f"{name}={shown(value)} is no {of}'s {name}: give text")
 
 
-def check_page(limit: object, offset: object, *, of: str) -> None:
-    """The numbers of a page: `limit` from 1 to 1000, `offset` from 0 on. `of`: what it holds, such as "jobs".
+def check_page(limit: object, offset: object, *, of: str, most: int = LIMIT_MAX) -> None:
+    """The numbers of a page: `limit` from 1 to `most`, `offset` from 0 on. `of`: what it holds, such as "jobs".
 
     Raises:
         TypeError: one is no whole number.
         ValueError: one is out of range.
     """
-    if not 1 <= checked_whole(limit, "limit") <= LIMIT_MAX:
-        raise ValueError(f"limit={shown(limit)} is out of range: a page holds 1 to {LIMIT_MAX} {of}")
+    if not 1 <= checked_whole(limit, "limit") <= most:
+        raise ValueError(f"limit={shown(limit)} is out of range: a page holds 1 to {most} {of}")
     if checked_whole(offset, "offset") < 0:
         raise ValueError(f"offset={shown(offset)} is negative: it is how many {of} to skip")
 

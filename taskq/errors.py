@@ -67,6 +67,10 @@ class LeaseLost(TaskQError):
     """The job's lease is no longer held by this worker; nothing was changed."""
 
 
+class ClaimNotFound(JobNotFound, LeaseLost):
+    """There is no such claim: it was not started in time, has ended, or this is no token."""
+
+
 class LeadershipLost(TaskQError):
     """Another node may lead by now; nothing was changed."""
 

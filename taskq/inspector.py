@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taskq import commands, keys
+from taskq import activity, commands, keys
 from taskq.asked import check_page, checked_text
 from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes, Page
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
@@ -116,6 +116,40 @@ class Inspector:
         """As `why`, awaited."""
         shut = await run_async(self._aserver, commands.why(keys.of_job(self._namespace, id), id))
         return explain(id, shut, await self.anodes() if shut.word == "turn" else ())
+
+    def active(self, *, queue: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """A page of what runs or is offered, queue after queue, those whose lease ends first before the others.
+
+        Each is as `Lease.to_dict` has it, with `stale` (its lease ran out) and `node_state` (None: no node).
+
+        Args:
+            queue: None for all.
+            limit: attempts a page, 1 to 1000.
+            offset: how many to skip.
+
+        Raises:
+            QueueNotFound: nothing was ever enqueued in this queue.
+            TypeError, ValueError: no whole number, or one out of range.
+        """
+        check_page(limit, offset, of="attempts")
+        chosen = self._queue_keys([queue] if queue is not None else self._names())
+        totals = run_many(self._server, [commands.leases(q, limit=0) for q in chosen])
+        if queue is not None and not totals[0].total:
+            run(self._server, commands.expect_queue(keys.cluster(self._namespace), queue))
+        pages = run_many(self._server, activity.reads(chosen, totals, limit, offset))
+        nodes = run(self._server, commands.nodes(keys.cluster(self._namespace), every=True))
+        return activity.page(totals, pages, nodes, limit, offset)
+
+    async def aactive(self, *, queue: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """As `active`, awaited."""
+        check_page(limit, offset, of="attempts")
+        chosen = self._queue_keys([queue] if queue is not None else await self._anames())
+        totals = await run_many_async(self._aserver, [commands.leases(q, limit=0) for q in chosen])
+        if queue is not None and not totals[0].total:
+            await run_async(self._aserver, commands.expect_queue(keys.cluster(self._namespace), queue))
+        pages = await run_many_async(self._aserver, activity.reads(chosen, totals, limit, offset))
+        nodes = await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace), every=True))
+        return activity.page(totals, pages, nodes, limit, offset)
 
     def queues(self) -> list[dict[str, Any]]:
         """Every queue by name, with how many jobs are in each state and whether it is paused."""

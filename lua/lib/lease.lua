@@ -8,14 +8,20 @@ function lease.length(text)
   return args.number(text, 'lease_ms', 1, 86400000)
 end
 
--- Returns the job if this worker holds it under this epoch; else nil and 'ok' (the same was already answered),
--- 'lost' or 'gone'. `names` are the fields to read, `verb` what the caller is about to do.
+-- What the holder of an offer may do with it; all else waits for its start.
+local WITH_AN_OFFER = { start = true, release = true, bury = true }
+
+-- Returns the job if this worker holds it under this epoch; else nil and 'ok' (the same was already answered), 'lost',
+-- 'gone', or 'offered' (it wasn't started). `names` are the fields to read, `verb` what the caller is about to do.
 function lease.proven(id, epoch, worker, verb, names)
   local job = record.fields(id, names)
   if not job then
     return nil, 'gone'
   end
   if job.state == 'running' and job.epoch == epoch and job.worker == worker then
+    if record.is_offer(job) and not WITH_AN_OFFER[verb] then
+      return nil, 'offered'
+    end
     return job
   end
   if redis.call('HGET', job.key, 'ended') == epoch .. ' ' .. verb then
@@ -54,6 +60,45 @@ function lease.ended(epoch, verb)
   return (epoch or '0') .. ' ' .. verb
 end
 
+-- How long a right lasts isn't written where it is this.
+local USUAL_MS = '8000'
+
+-- Writes into `more` when a job started, or that it is only offered; and for how long its holder has the right, by
+-- which the age of a lease is known. Returns that time.
+function lease.grant(job, more, epoch, now, lease_ms, offer_ms, poller)
+  local n, term = #more, offer_ms > 0 and offer_ms or lease_ms
+  local function set(field, value)
+    more[n + 1], more[n + 2] = field, value
+    n = n + 2
+  end
+  if job.started_at == '' then
+    if offer_ms == 0 then
+      set('started_at', clock.text(now))
+    end
+  elseif not job.started_at and (job.epoch or offer_ms > 0) then
+    set('started_at', job.epoch or '')
+  end
+  if offer_ms > 0 then
+    set('offered', epoch)
+    job.offered = epoch
+  elseif job.lapsed and job.lapsed ~= '0' then
+    set('lapsed', '0')
+  end
+  if (job.poller or '') ~= poller then
+    set('poller', poller)
+  end
+  local text = clock.text(term)
+  if (job.lease or USUAL_MS) ~= text then
+    set('lease', text)
+  end
+  return term
+end
+
+-- Whether a job's record names another length for its lease.
+function lease.differs(job, lease_ms)
+  return (job.lease or USUAL_MS) ~= clock.text(lease_ms)
+end
+
 -- Stamps that somebody lives. Finding the stamp old (or from the future) means that nobody could renew for a while:
 -- then nothing is reaped until holders have had one lease time. Returns until when it is quiet.
 function lease.stamp(now, lease_ms, seen, quiet_until)
@@ -89,20 +134,21 @@ function lease.attempt_ended(job, failure, more)
   end
 end
 
--- Back to its place: a running job whose holder let go of it or was lost, attempts left.
--- `refund` gives the attempt back, at most 20 times in a row; a job that is cancelled keeps it: it won't run again.
-local REFUNDS_MAX = 20
+-- Back to its place: a running job whose holder let go of it or was lost, attempts left. `refund` names the count by
+-- which the attempt is given back, at most so many times in a row; nil: it isn't. A job that is cancelled keeps it: it
+-- won't run again. `why` tells why it fails, should no attempt be left.
+local REFUNDS_MAX = { released = 20, lapsed = 5 }
 
-function lease.give_back(job, now, verb, refund, more)
+function lease.give_back(job, now, verb, refund, more, why)
   local attempt = record.attempt(job)
-  local refunds = record.number(job.released, 0)
+  local refunds = refund and record.number(job[refund], 0)
   more[#more + 1] = 'ended'
   more[#more + 1] = lease.ended(job.epoch, verb)
-  if refund and refunds < REFUNDS_MAX and not job.cancel then
+  if refund and refunds < REFUNDS_MAX[refund] and not job.cancel then
     attempt = math.max(0, attempt - 1)
     more[#more + 1] = 'attempt'
     more[#more + 1] = attempt
-    more[#more + 1] = 'released'
+    more[#more + 1] = refund
     more[#more + 1] = refunds + 1
   end
   if job.cancel then
@@ -111,7 +157,7 @@ function lease.give_back(job, now, verb, refund, more)
     state.move(job, 'cancelled', now, more)
   elseif attempt >= record.max_attempts(job) then
     more[#more + 1] = 'reason'
-    more[#more + 1] = 'attempts exhausted: given back ' .. REFUNDS_MAX .. ' times in a row'
+    more[#more + 1] = why or 'attempts exhausted: given back ' .. REFUNDS_MAX.released .. ' times in a row'
     state.move(job, 'failed', now, more)
   else
     state.move(job, 'available', now, more, 'restore')
@@ -138,8 +184,22 @@ function lease.failed(job, now, verb, delay_ms, failure, reason)
   return job.state
 end
 
+-- An offer wasn't started in its time: nothing ran, so the attempt is given back; some times in a row, and from then on
+-- it counts, since whoever takes this job never gets so far.
+function lease.lapsed(job, now, verb)
+  local more, message = {}, 'offer lapsed: worker ' .. (job.worker or '?') .. ' did not start it in time'
+  local refund = record.number(job.lapsed, 0) < REFUNDS_MAX.lapsed and 'lapsed' or nil
+  if not refund then
+    lease.attempt_ended(job, record.error('JobCrashed', message, now, job.worker), more)
+  end
+  return lease.give_back(job, now, verb, refund, more, message)
+end
+
 -- The holder is gone without a word: the attempt counts and is written down.
 function lease.lost(job, now, verb, message)
+  if record.is_offer(job) then
+    return lease.lapsed(job, now, verb)
+  end
   local more = {}
   lease.attempt_ended(job, record.error('JobCrashed', message, now, job.worker), more)
   local last = job.on_lease_lost == 'fail' or record.attempt(job) >= record.max_attempts(job)
@@ -151,5 +211,5 @@ function lease.lost(job, now, verb, message)
     state.move(job, 'failed', now, more)
     return job.state
   end
-  return lease.give_back(job, now, verb, false, more)
+  return lease.give_back(job, now, verb, nil, more)
 end

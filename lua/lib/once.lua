@@ -49,7 +49,7 @@ local function holds(job, key)
   if not its or its.key ~= key or OVER[job.state] then
     return false
   end
-  return job.state ~= 'running' or its.how == 'finished' or its.how == 'within'
+  return job.state ~= 'running' or record.is_offer(job) or its.how == 'finished' or its.how == 'within'
 end
 
 -- The living job that owns a key, or of a throttled one whatever is left of it; nil if nobody does.
@@ -82,8 +82,11 @@ function once.take(this, id, now)
   end
 end
 
--- A job starts or ends, and lets go of its key, unless that is somebody else's by now.
+-- A job starts or ends, and lets go of its key, unless that is somebody else's by now. One only offered doesn't.
 function once.leave(job, to)
+  if to == 'running' and job.offered and job.offered == job.epoch then
+    return
+  end
   local this = once.read(job.once)
   if not this or this.how == 'throttle' or (to == 'running' and this.how ~= 'started' and this.how ~= 'debounce') then
     return

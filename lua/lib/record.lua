@@ -9,14 +9,14 @@ local find = string.find
 record.CORE = {
   'state', 'task', 'class', 'priority', 'epoch', 'worker', 'attempt', 'max_attempts', 'entry', 'place',
   'created_at', 'expires_at', 'keep', 'keep_result', 'waited', 'cancel', 'released', 'on_lease_lost',
-  'unknown_since', 'lane', 'lock_wait', 'lock_until', 'once',
+  'unknown_since', 'lane', 'lock_wait', 'lock_until', 'once', 'offered', 'lapsed', 'started_at',
 }
 
 -- What `retry` and `cancel` need: also by what the same call, sent again, is known.
 record.HANDLED = { 'said', unpack(record.CORE) }
 
 -- What finishing a running job needs: the shorter the list, the cheaper the hottest script.
-record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited', 'lane', 'once' }
+record.FINISH = { 'state', 'epoch', 'worker', 'task', 'keep', 'keep_result', 'waited', 'lane', 'once', 'offered' }
 
 local KNOWN = {
   pending = true, scheduled = true, available = true, running = true, retryable = true, completed = true,
@@ -158,9 +158,20 @@ function record.max_attempts(job)
   return max > 0 and max or 3
 end
 
--- Whether a job should have started by now and didn't. One that a worker has had did start.
+-- Whether somebody has begun to run it. The time of a first start isn't written, since its epoch tells it; it is empty
+-- where there was none yet though there is an epoch, because it was only offered, or was retried by hand.
+function record.begun(job)
+  return job.epoch and job.started_at ~= ''
+end
+
+-- Whether it is a worker's to start, but not started: the epoch is only offered.
+function record.is_offer(job)
+  return job.state == 'running' and job.offered ~= nil and job.offered == job.epoch
+end
+
+-- Whether a job should have started by now and didn't.
 function record.expired(job, now)
-  return job.expires_at and not job.epoch and record.number(job.expires_at, now + 1) <= now
+  return job.expires_at and not record.begun(job) and record.number(job.expires_at, now + 1) <= now
 end
 
 -- Whether a job has waited for its lock for as long as it may.

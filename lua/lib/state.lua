@@ -77,6 +77,9 @@ local function leave(job, to)
   end
   if WAITS_IN[from] and (job.expires_at or job.lock_until) and not WAITS_IN[to] then
     gone_from(keys.expiring, job.id)
+  elseif from == 'running' and WAITS_IN[to] and not record.begun(job) and record.number(job.expires_at) then
+    -- It was only offered.
+    stands_in(keys.expiring, job.expires_at, job.id)
   end
 end
 
@@ -88,7 +91,7 @@ local function arm(job, now, more)
     job.lock_until = clock.text(till)
     more[#more + 1] = 'lock_until'
     more[#more + 1] = job.lock_until
-    local expires_at = not job.epoch and record.number(job.expires_at) or till
+    local expires_at = not record.begun(job) and record.number(job.expires_at) or till
     stands_in(keys.expiring, clock.text(math.min(till, expires_at)), job.id)
   end
 end

@@ -1,4 +1,4 @@
-"""`taskq job …`: list, show, why, retry, cancel, clear."""
+"""`taskq job …`: list, active, show, why, retry, cancel, clear."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from taskq.state import State, valid
 )
 @server_options
 def job() -> None:
-    """Jobs: list, show, why, retry, cancel, clear."""
+    """Jobs: list, active, show, why, retry, cancel, clear."""
 
 
 @job.command(
@@ -56,7 +56,43 @@ def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json
     ]
     spare = {"note": 16, "since": 0, "attempt": 0, "task": 12}
     output.table(("id", "task", "state", "attempt", "since", "note"), rows, spare=spare)
+    if only is State.RUNNING and rows:
+        output.note("who holds them, and how long ago each was heard of: taskq job active")
     output.next_page(len(rows), page["total"], offset)
+
+
+@job.command(
+    short_help="What runs, and who holds it.",
+    examples=("taskq job active --queue email",),
+)
+@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@page_options("Attempts", 50)
+@json_option
+@server_options
+def active(*, queue: str | None, limit: int, offset: int, json_: bool) -> None:
+    """What runs or is offered, who holds it, and how long ago that one was heard of; those nearest to being lost first.
+
+    Nobody's presence ends an attempt, only a lease that has run out.
+    """
+    place = app()
+    with checked_values():
+        page = place.inspector.active(queue=queue, limit=limit, offset=offset)
+    if json_:
+        output.document(page)
+        return
+    rows = [
+        (*(each[name] for name in ("id", "task", "attempt", "worker")), f"{each['age']:.1f} s", *_who_and_what(each))
+        for each in page["data"]
+    ]
+    spare = {"node": 0, "attempt": 0, "task": 12, "worker": 12}
+    headings = ("id", "task", "attempt", "worker", "heard", "node", "note")
+    output.table(headings, rows, numbers=("attempt", "heard"), spare=spare)
+    output.next_page(len(rows), page["total"], offset)
+
+
+def _who_and_what(each: dict[str, Any]) -> tuple[str, str]:
+    notes = {"offered": each["offered"], "stale": each["stale"], "asked to stop": each["cancel_requested"]}
+    return each["node_state"] or "", ", ".join(note for note, so in notes.items() if so)
 
 
 def _when_and_why(each: dict[str, Any]) -> tuple[str, str]:

@@ -9,13 +9,15 @@ from contextlib import suppress
 from typing import Any
 
 from taskq import commands, keys
-from taskq.client import batch, operations, sweep
+from taskq.client import batch, claims, operations, sweep
+from taskq.client.claims import ClaimedJob
 from taskq.client.ending import ended, look_again, still_waits, until
 from taskq.commands import Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
+from taskq.record.lease import Lease
 from taskq.settings import Settings, checked_name, resolve
 from taskq.units import Duration
 
@@ -192,6 +194,125 @@ class AsyncClient:
         if queue not in self._known:
             await run_async(self.server, commands.expect_queue(keys.cluster(self._namespace), queue))
         return q
+
+    # --- claims, for executors that aren't our worker. See `claims` and lua/README.md
+
+    async def claim(
+        self,
+        queues: str | Sequence[str],
+        *,
+        worker: str,
+        poller: str = "",
+        limit: int = 1,
+        start: bool = True,
+        offer_ttl: Duration = 30,
+        lease: Duration | None = None,
+        request: str | None = None,
+    ) -> list[ClaimedJob]:
+        """Takes waiting jobs, best first, queue after queue, for an executor; see `claims.asked`.
+
+        Sent again because its answer was lost, it gives the same jobs: each call has a name of its own. Of several
+        queues, what the first gave is returned though a later one doesn't answer.
+        """
+        what = claims.asked(
+            self.settings,
+            queues,
+            worker=worker,
+            poller=poller,
+            limit=limit,
+            start=start,
+            offer_ttl=offer_ttl,
+            lease=lease,
+            request=request,
+        )
+        given: list[ClaimedJob] = []
+        for q in what.queues:
+            if len(given) == limit:
+                break
+            try:
+                some = await run_async(self.server, what.command(q, limit - len(given)))
+            except Unavailable:
+                if not given:
+                    raise
+                break
+            given += some
+        return given
+
+    async def start(self, token: str, *, lease: Duration | None = None) -> None:
+        """Makes an offer a lease: now the job runs. Again, it only renews. ClaimNotFound if the offer is over."""
+        await run_async(self.server, claims.start(self.settings, token, lease))
+
+    async def release(self, token: str) -> str:
+        """Gives an offer or a job back untouched, the attempt refunded. See `claims.release`."""
+        return await run_async(self.server, claims.release(self.settings, token))
+
+    async def renew(self, token: str, *, lease: Duration | None = None) -> str:
+        """Extends a lease: `ok`, or `cancel` or `force` if the job shall stop. See `claims.renew`."""
+        return await run_async(self.server, claims.renew(self.settings, token, lease))
+
+    async def complete(self, token: str, result: Any = None) -> None:
+        """Ends a job well. Told again it is done once; LeaseLost if another holds it."""
+        await run_async(self.server, claims.complete(self.settings, token, result))
+
+    async def fail(
+        self, token: str, error: BaseException | str, *, retry: bool = True, delay: Duration | None = None
+    ) -> str:
+        """Ends an attempt badly: `retryable`, `failed` or `cancelled`. See `claims.fail`."""
+        found = await run_async(self.server, claims.seen(self.settings, token))
+        return await run_async(
+            self.server, claims.fail(self.settings, token, error, retry=retry, delay=delay, found=found)
+        )
+
+    async def report(
+        self, token: str, n: float | None = None, total: float | None = None, note: str | None = None
+    ) -> None:
+        """Keeps how far a job is, for those who look at it."""
+        await run_async(self.server, claims.report(self.settings, token, n, total, note))
+
+    async def get_claim(self, token: str) -> Lease:
+        """The claim as it stands: an offer or a lease. ClaimNotFound if it is over, or this is no token."""
+        return await run_async(self.server, claims.by_token(self.settings, token))
+
+    async def outstanding(self, queue: str | None = None) -> int:
+        """How many jobs wait, in any of the waiting states, or are offered and not started; None: of all queues."""
+        count = 0
+        for q in await self._chosen(queue):
+            count += claims.waiting(await run_async(self.server, commands.counts(q)))
+            count += sum(lease.offered for lease in await self._leases(q))
+        return count
+
+    async def has_outstanding(self, attempt_key: str) -> bool:
+        """Whether this attempt of a job waits, or is offered and not started; False for what is no attempt's key."""
+        command = claims.has_outstanding(self.settings, attempt_key)
+        return command is not None and await run_async(self.server, command)
+
+    async def lease(self, attempt_key: str) -> Lease:
+        """Who holds this attempt of a job. LeaseLost if nobody does."""
+        return await run_async(self.server, claims.by_key(self.settings, attempt_key))
+
+    async def leases(self, queue: str | None = None) -> list[Lease]:
+        """All leases and offers, of one queue or of all, those that end first before the others."""
+        found: list[Lease] = []
+        for q in await self._chosen(queue):
+            found += await self._leases(q)
+        return found
+
+    async def _chosen(self, queue: str | None) -> list[QueueKeys]:
+        """One queue, which must exist, or all."""
+        if queue is not None:
+            return [await self._there(queue)]
+        names = await run_async(self.server, commands.queues(keys.cluster(self._namespace)))
+        return [keys.queue(self._namespace, name) for name in names]
+
+    async def _leases(self, q: QueueKeys) -> list[Lease]:
+        found: dict[str, Lease] = {}
+        offset = 0
+        while True:
+            page = await run_async(self.server, commands.leases(q, offset=offset, limit=claims.PAGE))
+            found |= {lease.id: lease for lease in claims.leases_of(page)}
+            offset += claims.PAGE
+            if offset >= page.total:
+                return list(found.values())
 
     # --- the rest
 

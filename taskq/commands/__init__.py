@@ -20,6 +20,7 @@ from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resi
 from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
 from taskq.commands.look import Counts, Demand, Fields, Page, backlog, counts, demand, fetch, peek, wait
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
+from taskq.commands.offers import HeldJob, HeldJobs, Reported, leases, report, start
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
 from taskq.commands.registry import (
     KnownTask,
@@ -70,6 +71,8 @@ __all__ = [
     "Failure",
     "Fields",
     "Held",
+    "HeldJob",
+    "HeldJobs",
     "HeldLock",
     "HeldLocks",
     "Incoming",
@@ -87,6 +90,7 @@ __all__ = [
     "Registered",
     "Relayed",
     "Release",
+    "Reported",
     "Shut",
     "Snoozed",
     "StoredRun",
@@ -114,6 +118,7 @@ __all__ = [
     "fire",
     "forget_nodes",
     "leader",
+    "leases",
     "lock_acquire",
     "lock_extend",
     "lock_release",
@@ -139,6 +144,7 @@ __all__ = [
     "release",
     "remove_schedule",
     "renew",
+    "report",
     "resign",
     "resume",
     "resume_schedule",
@@ -146,6 +152,7 @@ __all__ = [
     "run_schedule",
     "schedules",
     "snooze",
+    "start",
     "task_info",
     "wait",
     "wake",

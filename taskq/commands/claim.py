@@ -54,6 +54,9 @@ def claim(
     limit: int,
     free: Mapping[str, int],
     narrow: Mapping[str, Mapping[str, int]] = _NONE,
+    offer_ms: int = 0,
+    poller: str = "",
+    call: str = "",
     now: int | None = None,
 ) -> Command[Claim]:
     """Takes the right to run waiting jobs, best first, and everything needed to run them.
@@ -67,6 +70,9 @@ def claim(
         free: pool → how much of it is free: an executor kind's slots, or `+<resource>`. Jobs that need nothing but a
             kind are of the class called like it.
         narrow: each further class that the worker serves → pool → what a job takes of it.
+        offer_ms: 0: they start now; else each is an offer, which `start` must make a lease within this time.
+        poller: who of the worker asks; kept beside it.
+        call: names this call instead of `request`: for those who keep no count. Known for a minute.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
@@ -76,7 +82,8 @@ def claim(
         rest += (klass, len(takes))
         for pair in takes.items():
             rest += pair
-    named = {"now": now, "worker": worker, "request": request, "lease_ms": lease_ms, "limit": limit, "pools": len(free)}
+    named: dict[str, Arg | None] = {"now": now, "worker": worker, "request": request, "lease_ms": lease_ms}
+    named |= {"limit": limit, "offer_ms": offer_ms, "poller": poller, "call": call, "pools": len(free)}
     return build("claim", q, _read, named, rest)
 
 

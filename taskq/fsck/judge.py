@@ -101,7 +101,8 @@ def _of_expiry(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
     stands = next((float(at) for place, at in facts.places if place == "expiring"), None)
     given = facts.fields.get(b"expires_at", b"")
     waits = state != State.RUNNING and state not in TERMINAL
-    wanted = float(given) if waits and b"epoch" not in facts.fields and _is_time(given) else None
+    begun = b"epoch" in facts.fields and facts.fields.get(b"started_at") != b""
+    wanted = float(given) if waits and not begun and _is_time(given) else None
     lock_until = facts.fields.get(b"lock_until", b"")
     if state == State.AVAILABLE and _is_time(lock_until):
         # Later, if its lock was free at the time: then it was looked at again.

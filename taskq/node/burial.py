@@ -18,9 +18,9 @@ from taskq.connection import AsyncServer, run_async
 from taskq.errors import Unavailable
 from taskq.log import get_logger
 from taskq.node.child import Child
-from taskq.node.failure import line_of
 from taskq.node.loop import again_s
 from taskq.node.table import Entry
+from taskq.record.failure import line_of
 from taskq.retry import DEFAULT_BACKOFF, Backoff
 
 CALL_JOBS = 250

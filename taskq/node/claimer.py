@@ -21,11 +21,11 @@ from taskq.commands import Claim, Command
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
-from taskq.node.failure import line_of
 from taskq.node.loop import Outage, again_s
 from taskq.node.source import TIMER_MS, Offer, Source
 from taskq.node.turns import Turns
 from taskq.node.watch import Bell, Watch
+from taskq.record.failure import line_of
 
 EVERY_S = 5.0  # a plain claim, whatever the markers say
 NODE_AGE_MS = 3_000  # nobody renews: what is claimed now would be lost

@@ -17,10 +17,10 @@ from taskq.commands import Command, Done, Failure, Release, Snoozed
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
-from taskq.node.failure import line_of
 from taskq.node.loop import Outage, again_s
 from taskq.node.outcome import Ending
 from taskq.node.running import Running
+from taskq.record.failure import line_of
 
 CALL_JOBS = 250
 CALL_BYTES = 1024 * 1024

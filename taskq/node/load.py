@@ -15,8 +15,8 @@ from taskq import __version__
 from taskq.app import TaskQ
 from taskq.keyed import order, shared_limits
 from taskq.node.channel import Hello
-from taskq.node.failure import clean, line_of, message_of
 from taskq.options import DEFAULT_QUEUE, told
+from taskq.record.failure import clean, line_of, message_of
 from taskq.task import Task
 from taskq.units import duration_text
 

@@ -22,8 +22,8 @@ from typing import Any
 from taskq import codec
 from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.errors import BadArguments, BadRecord, InvalidPayload, JobTimeout, TaskQError, UnknownTask
-from taskq.node import failure
 from taskq.node.running import Running, Stop, number
+from taskq.record import failure
 from taskq.retry import DEFAULT_BACKOFF, Backoff, Discard, Retry, is_a, next_state
 from taskq.state import State
 

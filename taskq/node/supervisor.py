@@ -28,12 +28,12 @@ from taskq.node.channel import (
     Start,
 )
 from taskq.node.child import COMMAND, Child
-from taskq.node.failure import line_of
 from taskq.node.farewell import first, see_off, see_off_patiently
 from taskq.node.options import NodeOptions
 from taskq.node.restart import Restarts
 from taskq.node.succession import until_replaced
 from taskq.node.table import now_ms
+from taskq.record.failure import line_of
 
 DEATHS_BEFORE_HELLO = 3
 _LAST_WORDS_S = 0.25

@@ -13,7 +13,7 @@ from typing import Any
 
 from taskq.log import get_logger
 from taskq.node import forked
-from taskq.node.failure import line_of
+from taskq.record.failure import line_of
 
 _TIDY_S = 1.0
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from taskq.errors import Unavailable
 from taskq.log import get_logger
-from taskq.node.failure import line_of
 from taskq.node.loop import Outage, again_s
 from taskq.node.source import Source
+from taskq.record.failure import line_of
 
 BLOCK_S = 5.0
 

@@ -34,6 +34,9 @@ class JobRecord:
         lane, once: what it is keyed by, as scripts read it; `fair`, `limits`, `lock` and `unique` say it.
         lock_wait_ms: how long it may wait for its lock.
         errors: of the last attempts that failed, oldest first.
+        poller: who of the worker claimed it, where it said so.
+        offered_epoch: the last epoch that was only offered, and not started.
+        lease_ms: for how long the last holder has its lease, where that isn't the usual time.
         dropped: whether its result was given up before the record (`keep_result`).
         omitted: whether a long page left arguments, result and progress out: they are None in its JSON.
         fields: the hash itself.
@@ -70,6 +73,9 @@ class JobRecord:
     once: str = ""
     lock_wait_ms: int | None = None
     cancel: str | None = None
+    poller: str | None = None
+    offered_epoch: int | None = None
+    lease_ms: int | None = None
     dropped: bool = False
     omitted: bool = False
     reason: str | None = None
@@ -117,6 +123,11 @@ class JobRecord:
     def unique(self) -> str | None:
         """Its unique key: `task:value`, or `:value` if all tasks of the queue share it."""
         return self.once.partition(" ")[0] or None
+
+    @property
+    def offered(self) -> bool:
+        """Whether it is its worker's to start, and not started."""
+        return self.state is State.RUNNING and self.epoch is not None and self.offered_epoch == self.epoch
 
     @property
     def node(self) -> str | None:

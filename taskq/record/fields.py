@@ -19,7 +19,7 @@ from taskq.units import rfc3339
 T = TypeVar("T")
 
 _NUMBER = re.compile(rb"-?[0-9]{1,15}")
-_YEAR_10000_MS = 253_402_300_800_000
+YEAR_10000_MS = 253_402_300_800_000
 _ERROR = b"error:"
 
 
@@ -96,7 +96,7 @@ def _count(raw: bytes) -> int:
 
 def _instant(raw: bytes) -> int:
     number = _count(raw)
-    if number >= _YEAR_10000_MS:
+    if number >= YEAR_10000_MS:
         raise _Unfit("is no time before the year 10000")
     return number
 
@@ -171,6 +171,9 @@ _FIELDS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
     b"once": ("once", _text),
     b"lock_wait": ("lock_wait_ms", _count),
     b"cancel": ("cancel", _text),
+    b"poller": ("poller", _text),
+    b"offered": ("offered_epoch", _instant),
+    b"lease": ("lease_ms", _count),
     b"dropped": ("dropped", bool),
     b"omitted": ("omitted", bool),
     b"reason": ("reason", _text),

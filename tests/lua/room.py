@@ -105,7 +105,9 @@ class Room:
         """Enqueues jobs that differ in nothing but their name."""
         self.do(commands.enqueue, [new(name, **options) for name in names])
 
-    def claim(self, worker: str = "n.1", limit: int = 100, free: Mapping[str, int] | None = None) -> list[Claimed]:
+    def claim(
+        self, worker: str = "n.1", limit: int = 100, free: Mapping[str, int] | None = None, **options: Any
+    ) -> list[Claimed]:
         """The next claim of a worker; it must be answered with `ok`."""
         self._requests[worker] += 1
         claim = self.do(
@@ -115,6 +117,7 @@ class Room:
             lease_ms=LEASE_MS,
             limit=limit,
             free=free or {"async": 100, "thread": 100},
+            **options,
         )
         assert claim.word == "ok"
         jobs: list[Claimed] = claim.jobs

@@ -11,7 +11,20 @@ from typing import Any
 import pytest
 
 from taskq import commands, keys, scripts
-from taskq.commands import Buried, Command, Declared, Done, Failure, Held, Incoming, Relayed, Release, Snoozed, fsck
+from taskq.commands import (
+    Buried,
+    Command,
+    Declared,
+    Done,
+    Failure,
+    Held,
+    Incoming,
+    Relayed,
+    Release,
+    Reported,
+    Snoozed,
+    fsck,
+)
 from taskq.schedules.template import Template
 from tests.lua.room import LEASE_MS, Room, new
 
@@ -105,6 +118,11 @@ def _wait(room: Room, n: int) -> Command[Any]:
     return commands.wait(room.q, enqueued(room, n)[0])
 
 
+def _start(room: Room, n: int) -> Command[Any]:
+    offers = [(job.id, job.epoch) for job in room.claim(limit=n, offer_ms=5000)]
+    return commands.start(room.q, worker="n.1", lease_ms=LEASE_MS, offers=offers, now=room.now)
+
+
 def _on_held(operation: Callable[..., Command[Any]], name: str, row: Callable[..., Any], **options: Any) -> Build:
     def build(room: Room, n: int) -> Command[Any]:
         rows = {name: [row(*each) for each in held(room, n)]}
@@ -121,6 +139,9 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "claim again": (7, 2, _claim_again),
     "classes": (2, 0, lambda room, n: _after(enqueued(room, n), commands.classes(room.q))),
     "renew": (4, 1, _on_held(commands.renew, "held", lambda job, e: Held(job, e, "n.1"), lease_ms=LEASE_MS)),
+    "start": (5, 3, lambda room, n: _after(enqueued(room, n), _start(room, n))),
+    "report": (1, 2, _on_held(commands.report, "reports", lambda job, e: Reported(job, e, b"p"), **HOLDER)),
+    "leases": (2, 1, lambda room, n: _after(held(room, n), commands.leases(room.q, limit=n, now=room.now))),
     "complete": (16, 2, _on_held(commands.complete, "done", lambda job, e: Done(job, e, b"r"), **HOLDER)),
     "fail": (
         14,

@@ -18,12 +18,14 @@ from taskq.commands import (
     Incoming,
     Relayed,
     Release,
+    Reported,
     Snoozed,
     fsck,
 )
 from taskq.fsck import judge
 from taskq.inspector import _leader, _lock, _shown
 from taskq.nodes import _page as _nodes
+from taskq.record.lease import lease_of
 from taskq.schedules.schedule import schedule_of
 from taskq.schedules.template import Template
 from tests.lua.room import LEASE_MS, Room, new
@@ -79,6 +81,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
         jobs: list[commands.Claimed] = []
         yield claim.then(lambda claim, jobs=jobs: jobs.extend(claim.jobs))
         yield from _ends(room, jobs, worker)
+    yield from _offers(room, worker)
     yield commands.cancel(q, ids, partial=True, now=now)
     yield commands.retry(q, ids, partial=True, now=now)
     yield commands.bury(q, worker=worker, why="x", jobs=[], now=now)
@@ -93,6 +96,29 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.declare(q, kinds={"t": "async"}, retention={}, now=now)
     yield from _fsck(room, ids)
     yield from _registry(room)
+
+
+def _offers(room: Room, worker: str) -> Iterator[Command[Any]]:
+    """Offered, started, told of, and seen."""
+    q, now, offers = room.q, room.now, list[tuple[str, int]]()
+    yield commands.enqueue(q, [new(f"{worker}offered{n}", expires="+500") for n in range(2)], now=now)
+    claim = commands.claim(
+        q,
+        worker=worker,
+        request=1,
+        lease_ms=LEASE_MS,
+        limit=2,
+        free={"async": 2},
+        offer_ms=9,
+        poller="p",
+        call="c",
+        now=now,
+    )
+    yield claim.then(lambda claim: offers.extend((job.id, job.epoch) for job in claim.jobs))
+    yield commands.start(q, worker=worker, lease_ms=LEASE_MS, offers=offers, now=now)
+    yield commands.report(q, worker=worker, reports=[Reported(*offer, b"p") for offer in offers], now=now)
+    yield commands.leases(q, now=now).then(lambda found: [lease_of(*job, found.now_ms) for job in found.jobs])
+    yield commands.leases(q, ["default:available", "default:nobody"], now=now)
 
 
 def _ends(room: Room, jobs: list[commands.Claimed], worker: str) -> Iterator[Command[Any]]:

@@ -10,7 +10,7 @@ from taskq import errors
 from taskq.errors import TaskQError, did_you_mean
 
 LISTED = """
-JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost LeadershipLost LockLost LockTimeout
+JobNotFound JobAlreadyExists DuplicateJob InvalidTransition LeaseLost ClaimNotFound LeadershipLost LockLost LockTimeout
 QueueNotFound NodeNotFound WorkerStopped InvalidPayload Unencodable PayloadTooLarge BadArguments
 BadRecord UnknownTask Unschedulable AdmissionNotFound AdmissionConflict JobTimeout JobCrashed
 AttemptsExhausted JobFailed JobCancelled ResultTimeout ResultExpired EnqueueFailed Unavailable

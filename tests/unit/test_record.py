@@ -274,7 +274,7 @@ def test_the_record_of_the_scripts_is_the_record_we_read():
     """Every field that lua/README.md lists is read, or is the scripts' own business."""
     text = (Path(__file__).parents[2] / "lua" / "README.md").read_text()
     listed = set(text.partition("A job's record has `")[2].partition("`")[0].split())
-    ours = {"token", "said", "entry", "place", "ended", "waited", "released"}
+    ours = {"token", "said", "entry", "place", "ended", "waited", "released", "lapsed"}
     from taskq.record.fields import _FIELDS
 
     read = {name.decode() for name in _FIELDS} | {"payload", "result", "progress", "error:<attempt>"}

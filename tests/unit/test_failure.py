@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from taskq.node import failure
+from taskq.record import failure
 
 
 def caught(fn, *args):
