@@ -86,7 +86,7 @@ while ARGV[at] do
     if met == 'duplicate' then
       return { 'duplicate', id, job.unique.key, owner }
     end
-    local refusal = (instead or not met) and birth.refusal(job, ARGV[at + 4])
+    local refusal = met ~= 'existing' and birth.refusal(job, ARGV[at + 4])
     if refusal then
       return { 'classes', refusal }
     end

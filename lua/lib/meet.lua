@@ -21,7 +21,9 @@ local function settle_due(job, first, now)
 end
 
 -- Takes over what `job` says into one of the same call that isn't written yet.
-local SAID = { 'task', 'priority', 'class', 'expires', 'due', 'lane', 'lock_wait', 'needs', 'once', 'unique', 'more' }
+local SAID = {
+  'task', 'priority', 'class', 'narrow', 'expires', 'due', 'lane', 'lock_wait', 'needs', 'once', 'unique', 'more',
+}
 
 local function supplant(fresh, job)
   local created_at = fresh.created_at

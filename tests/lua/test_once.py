@@ -579,3 +579,13 @@ def test_the_owner_counts_as_the_last_run(room):
     assert fired(room, T0 + 1, "", "skip") == ("skipped", "job default:a has not ended")
     completed(room)
     assert fired(room, T0 + 2, "", "skip")[0] == "fired"
+
+
+def test_in_one_call_the_last_says_also_what_it_needs(room):
+    gpu = "label.gpu=a100;takes.gpu=1000"
+    jobs = [new("a", once=REPLACE), new("b", once=REPLACE)._replace(needs=gpu)]
+    assert send(room, *jobs) == ["available", "replaced default:a"]
+    assert room.job()["class"] == f"async;{gpu}"
+    assert room.claim() == []
+    assert send(room, new("c", once=REPLACE)) == ["replaced default:a"]
+    assert [job.id for job in room.claim()] == ["default:a"]
