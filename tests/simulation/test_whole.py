@@ -52,6 +52,7 @@ ACTS = [
     Act(Whole.work, 1, WORKER | QUEUE),
     Act(Whole.worker_dies, 2, WORKER),
     Act(Whole.care, 4, QUEUE),
+    Act(Whole.watch, 3, QUEUE),
     Act(Whole.lock, 2, {"ttl_ms": among(1_000, 20_000)}),
     Act(Whole.hold_on, 2, {"old": among(True, False), "gives_back": among(True, False)}, lambda self: self.token),
     Act(Whole.time_passes, 6, {"ms": among(500, 4_000, 7_000, 60_000)}),
@@ -85,10 +86,10 @@ def histories(raw, number, steps, seed):
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_everything_together(raw):
-    found = histories(raw, 20, 80, chosen_seed())
-    assert all(found[each] > 5 for each in ("terms", "refused", "made", "by hand", "again")), found
+    found = histories(raw, 15, 80, chosen_seed())
+    assert all(found[each] > 5 for each in ("terms", "refused", "made", "by hand", "reaped", "again")), found
 
 
 @pytest.mark.long

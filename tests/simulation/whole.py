@@ -92,6 +92,7 @@ class Whole:
         self.workers = {name: self.hired(name) for name in "vw"}
         self.starts, self.ended, self.own, self.by_hand = defaultdict(list), set(), [], set()
         self.token, self.ends_at, self.fence = "", 0, 0
+        self.reaped = 0
         self.loop = asyncio.new_event_loop()
 
     def born(self, name):
@@ -260,10 +261,17 @@ class Whole:
         """What every node does for a queue all the time."""
         q = self.q(queue)
         for id, state in self.run(commands.reap(q, lease_ms=LEASE_MS)).moved:
+            self.reaped += 1
             if state == "failed":
                 self.ended.add(id)
         self.run(commands.promote(q))
         self.run(commands.prune(q))
+
+    def watch(self, queue):
+        """Seconds in which nodes look all the time, so that it isn't quiet when leases run out."""
+        for _ in range(6):
+            self.time_passes(2_000)
+            self.care(queue)
 
     def living(self, queue, name):
         opening = self.q(queue).job(job_id(queue, name, "due", 0)[:-1])
@@ -346,6 +354,7 @@ class Whole:
             "refused": self.terms.refused,
             "made": len(made),
             "by hand": len(self.by_hand),
+            "reaped": self.reaped,
             "again": sum(len(each) - 1 for each in self.starts.values()),
         }
 
