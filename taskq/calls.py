@@ -62,7 +62,10 @@ class Plan:
         keyed: how the keys of its jobs are read from their calls; None if they have none.
     """
 
-    __slots__ = ("_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "q", "task")
+    __slots__ = (
+        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "needs", "q", "strict",
+        "task",
+    )  # fmt: skip
 
     def __init__(
         self, namespace: str, task: str, executor: str, options: Options, said: Options, *, keyed: Keyed | None = None
@@ -73,6 +76,8 @@ class Plan:
         self._priority = options.priority or 0
         self._due = options.due
         self._keyed = keyed
+        self.needs = options.needs
+        self.strict = bool(options.strict)
         self._expires = options.expires or ""
         self._prefix = f"{self.q.name}:"
         self._own = None if options.id is None else self._prefix + options.id
@@ -91,7 +96,17 @@ class Plan:
             id, token = self._own, os.urandom(8).hex()
         lane, once = ("", "") if self._keyed is None else self._keyed.of(args, kwargs)
         return NewJob(
-            id, token, self.task, self._executor, self._priority, self._due, self._expires, fields, lane, once
+            id,
+            token,
+            self.task,
+            self._executor,
+            self._priority,
+            self._due,
+            self._expires,
+            fields,
+            lane,
+            once,
+            self.needs,
         )
 
 

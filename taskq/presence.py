@@ -48,7 +48,7 @@ def node_shown(fields: Mapping[str, str], now_ms: int, *, leader: str = "") -> d
         "tasks": _names(fields.get("tasks")),
         "workers": _number(fields.get("workers")),
         "concurrency": _map(fields.get("concurrency"), int),
-        "capacity": _map(fields.get("capacity"), int),
+        "capacity": _map(fields.get("capacity"), (int, float)),
         "labels": _map(fields.get("labels"), str),
         "metadata": _map(fields.get("metadata"), str),
         "incarnation": _number(fields.get("incarnation")),
@@ -102,7 +102,7 @@ def _names(text: str | None) -> list[str]:
     return [each for each in read if isinstance(each, str)] if isinstance(read, list) else []
 
 
-def _map(text: str | None, kind: type) -> dict[str, Any]:
+def _map(text: str | None, kind: type | tuple[type, ...]) -> dict[str, Any]:
     read = _read(text)
     return {key: value for key, value in read.items() if isinstance(value, kind)} if isinstance(read, dict) else {}
 

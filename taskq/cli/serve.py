@@ -57,9 +57,18 @@ def node_options(grace: str) -> Callable[[F], F]:
         ),
         click.option("--max-memory", metavar="SIZE", help="Replace a worker above SIZE, such as 512MiB [never]."),
         click.option("--processes", hidden=True, callback=_later("--processes"), expose_value=False),
-        click.option("--label", "labels", multiple=True, metavar="K=V", help="What others may know this node by."),
         click.option(
-            "--capacity", multiple=True, metavar="K=N", help="What it can run at once, such as mem=8GiB or gpu=2."
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="K=V",
+            help="What jobs may ask for by labels=: gpu=a100.",
+        ),
+        click.option(
+            "--capacity",
+            multiple=True,
+            metavar="K=N,…",
+            help="What jobs may take by resources=, over all workers: cpu=8,memory=32GiB,gpu=2.",
         ),
         click.option("--metadata", multiple=True, metavar="K=V", help="Anything else to be shown of it."),
         click.option(
@@ -166,7 +175,7 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
             max_jobs=given["max_jobs"],
             max_memory=memory_limit(given["max_memory"]),
             burst=burst,
-            labels=word_pairs(given["labels"], "--label"),
+            labels=labels(given["labels"]),
             capacity=capacities(given["capacity"]),
             metadata=word_pairs(given["metadata"], "--metadata"),
             health_port=given["health_port"] or 0,
@@ -181,13 +190,21 @@ def word_pairs(words: Sequence[str], option: str) -> dict[str, str]:
         return dict(read_pair(word, option) for word in words)
 
 
-def capacities(words: Sequence[str]) -> dict[str, int]:
-    """`mem=8GiB` as bytes, `gpu=2` as a number."""
-    from taskq.units import size_bytes
+def labels(words: Sequence[str]) -> dict[str, str]:
+    """`gpu=a100` as often as it was given."""
+    from taskq.needs import checked_labels
 
     with checked_values():
-        pairs = word_pairs(words, "--capacity").items()
-        return {name: size_bytes(value, name=f"--capacity {name}") for name, value in pairs}
+        return checked_labels(word_pairs(words, "--label"))
+
+
+def capacities(words: Sequence[str]) -> dict[str, int | float]:
+    """`memory=8GiB,gpu=2` as numbers, sizes as bytes."""
+    from taskq.needs import amount, number
+
+    with checked_values():
+        pairs = word_pairs([each for word in words for each in word.split(",") if each.strip()], "--capacity")
+        return {name: number(amount(value.strip(), name=f"--capacity {name}")) for name, value in pairs.items()}
 
 
 def memory_limit(text: str | None) -> int:

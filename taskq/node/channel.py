@@ -4,6 +4,7 @@
                     begin     claim, if start said to hold until now (Redis was looked at and will do), or after a rest
                     rest      claim nothing until begin; what runs goes on
                     slots     run so many coroutines at a time from now on; none is stopped for it
+                    capacity  have so much of each resource from now on, by the same rule
                     limits    run so many jobs of each of these queues from now on, by the same rule
                     lost      the lease of this id and epoch is gone: stop the code, say nothing to Redis about it
                     cancel    somebody asked for this job's cancellation: stop it, then say so
@@ -45,7 +46,8 @@ class Start:
     `flags`: settings given on the command line, as `settings.resolve` takes them. `log`: as `taskq.log` takes it.
     `hold`: claim nothing before `begin`: only a hello tells the node which Redis it is, and that may be unfit.
     `max_jobs`: run so many and then recycle; 0 = no such end. `weights`: queue → weight, where their
-    order isn't strict. `limits`: queue → slots, as in `limits`.
+    order isn't strict. `limits`: queue → slots, as in `limits`. `labels`: of the node. `capacity`: resource → this
+    worker's part, in thousandths; None: the node declares nothing. `host`: the node's, by which jobs may name it too.
     """
 
     op: ClassVar[str] = "start"
@@ -63,6 +65,9 @@ class Start:
     max_jobs: int = 0
     weights: dict[str, float] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    capacity: dict[str, int] | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,14 @@ class Slots:
 
     op: ClassVar[str] = "slots"
     concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Have so much of each resource, in thousandths."""
+
+    op: ClassVar[str] = "capacity"
+    amounts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +205,11 @@ class Recycle:
     patient: bool = False
 
 
-ToWorker = Start | Begin | Rest | Slots | Limits | Verdict | Drain | Stop | Fired
+ToWorker = Start | Begin | Rest | Slots | Capacity | Limits | Verdict | Drain | Stop | Fired
 ToNode = Hello | Ready | Drained | Refused | Failed | Ageing | Recycle
 Message = ToWorker | ToNode
 
-_TO_WORKER = (Start, Begin, Rest, Slots, Limits, Drain, Stop, Fired)
+_TO_WORKER = (Start, Begin, Rest, Slots, Capacity, Limits, Drain, Stop, Fired)
 _TO_NODE = (Hello, Ready, Drained, Refused, Failed, Ageing, Recycle)
 _KINDS: dict[str, type[Message]] = {kind.op: kind for kind in (*_TO_WORKER, *_TO_NODE)}
 _KINDS |= dict.fromkeys(("lost", "cancel", "force"), Verdict)

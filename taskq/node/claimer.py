@@ -13,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
-from taskq import commands
-from taskq.commands import Claim, Command
+from taskq import commands, needs
+from taskq.commands import Claim
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
+from taskq.node.learn import learned
 from taskq.node.loop import Outage, again_s
-from taskq.node.source import TIMER_MS, Offer, Source
+from taskq.node.pools import Pools
+from taskq.node.source import TIMER_MS, Offer, Runs, Source, is_kind
 from taskq.node.turns import Turns
 from taskq.node.watch import Bell, Watch
 from taskq.record.failure import line_of
@@ -33,14 +35,13 @@ _LOOK_AGAIN_S = 0.25
 _UNBLOCK_AGAIN_S = 0.05
 _PATIENT_S = 0.25  # for so long the others wait for a claim of a queue apart
 
+_ANYWHERE = needs.Place({}, None, ())
+
 log = get_logger(__name__)
 
 
-class Line(Bell, Protocol):
+class Line(Bell, Runs, Protocol):
     """What the claimer needs of `AsyncServer`."""
-
-    def run(self, command: Command[Any], /) -> Awaitable[Any]:
-        """Send a command."""
 
 
 class Claimer:
@@ -49,7 +50,8 @@ class Claimer:
     Args:
         line: the way to Redis.
         queues: best first.
-        slots: how many jobs of each class run at a time.
+        slots: what there is of each pool: how many jobs of each executor kind run at a time, and of each resource.
+        place: what this worker is known by, and what it has in all.
         worker, lease_ms: as claimed with.
         start: given the queue, the claimed jobs and the end of their leases (monotonic ms): begins them, and says
             how many slots of each class they take. Given free slots too, it releases what they don't suffice for.
@@ -69,6 +71,7 @@ class Claimer:
         slots: Mapping[str, int],
         *,
         worker: str,
+        place: needs.Place = _ANYWHERE,
         lease_ms: int,
         start: Callable[..., Mapping[str, int]],
         room: Callable[[], int],
@@ -79,12 +82,12 @@ class Claimer:
         kinds: Mapping[str, Collection[str]] | None = None,
         apart: bool = False,
     ) -> None:
-        self.free = dict(slots)
-        self._slots = dict(slots)
         self._line = line
         self._sources = [Source(keys) for keys in queues]
+        self._pools = Pools(slots, [source.keys.name for source in self._sources], kinds)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._worker = worker
+        self._place = place
         self._lease_ms = lease_ms
         self._start = start
         self._room = room
@@ -92,9 +95,6 @@ class Claimer:
         self._gone = gone
         self._outage = outage
         self._turns = Turns([source.keys.name for source in self._sources], weights or {})
-        self._limits: dict[str, int] = {}
-        self._kinds = kinds or {}
-        self._running = dict.fromkeys((source.keys.name for source in self._sources), 0)
         self._apart = apart
         self._stopped = asyncio.Event()
         self._resting = False
@@ -112,17 +112,21 @@ class Claimer:
         """Whether it claims no more."""
         return self._stopped.is_set()
 
-    def freed(self, klass: str, queue: str) -> None:
-        """A slot is free again, that a job of this queue had."""
-        self.free[klass] += 1
-        self._running[queue] -= 1
+    @property
+    def free(self) -> dict[str, int]:
+        """What is free, by pool."""
+        return self._pools.free
+
+    def freed(self, kind: str, queue: str, *takes: tuple[str, int]) -> None:
+        """A slot is free again, that a job of this queue had, and what else it took."""
+        self._pools.freed(kind, queue, *takes)
         self._kick.set()
 
     def limit(self, slots: Mapping[str, int]) -> None:
         """From now on no more than so many slots for each of these queues, and so many kept for it from the others that
         have no limit. What runs above that runs on.
         """
-        self._limits = dict(slots)
+        self._pools.limits = dict(slots)
         self._kick.set()
 
     def stop(self) -> None:
@@ -146,17 +150,26 @@ class Claimer:
                 source.wanted = True
             self._kick.set()
 
-    def resize(self, klass: str, slots: int) -> None:
-        """Run so many jobs of a class at a time from now on. Fewer than run now: none is stopped, none is claimed."""
-        self.free[klass] += slots - self._slots[klass]
-        self._slots[klass] = slots
+    def resize(self, pool: str, slots: int) -> None:
+        """Have so much of a pool from now on. Less than is taken now: no job is stopped, none is claimed."""
+        self._pools.resize(pool, slots)
         for source in self._sources:
             source.wanted = True
         self._kick.set()
 
+    def endow(self, amounts: Mapping[str, int]) -> None:
+        """Have so much of each resource from now on: other classes may fit."""
+        self._place = self._place._replace(capacity=dict(amounts))
+        for source in self._sources:
+            source.version = None
+        for name, amount in amounts.items():
+            self.resize(f"+{name}", amount)
+
     async def nothing_left(self) -> bool:
         """Ask every queue once more: whether none has anything available or due now. For a worker that runs nothing."""
-        asked = [source for source in self._sources if self._limits.get(source.keys.name) != 0]  # others serve those
+        asked = [
+            source for source in self._sources if self._pools.limits.get(source.keys.name) != 0
+        ]  # others serve those
         for source in asked:
             source.question()
         self._kick.set()
@@ -204,30 +217,16 @@ class Claimer:
                 left = {each: source for each, source in left.items() if each != name}
         await self._pass_on()
 
-    def _free(self, source: Source) -> Mapping[str, int]:
-        """The slots that this queue may take now, by class."""
-        if not self._limits:
-            return self.free
-        name = source.keys.name
-        if (limit := self._limits.get(name)) is not None:
-            return {klass: min(n, limit - self._running[name]) for klass, n in self.free.items()}
-        kept = dict.fromkeys(self.free, 0)
-        for other, limit in self._limits.items():
-            for klass in self._kinds.get(other, ()):
-                kept[klass] += max(0, limit - self._running.get(other, 0))
-        return {klass: n - min(kept[klass], max(0, self._slots[klass] - 1)) for klass, n in self.free.items()}
-
     def _offered(self, source: Source) -> Mapping[str, int]:
-        """As `_free`, less what is left to others whose turn comes too."""
+        """What this queue may take now, less what is left to others whose turn comes too."""
         contending = [each.keys.name for each in self._sources if each.wanted or each.more]
-        return {klass: self._turns.part(source.keys.name, n, contending) for klass, n in self._free(source).items()}
+        free = self._pools.of(source.keys.name)
+        return Pools.of_kinds(free, lambda _, n: self._turns.part(source.keys.name, n, contending))
 
     def _left(self, source: Source) -> int:
         """How many more jobs of this queue may be claimed."""
         in_doubt = sum(each.offer.limit for each in self._sources if each.offer is not None)
-        limit = self._limits.get(source.keys.name)
-        left = self._room() - in_doubt
-        return left if limit is None else min(left, limit - self._running[source.keys.name])
+        return self._pools.left(source.keys.name, self._room() - in_doubt)
 
     async def _claim(self, source: Source) -> bool:
         """One claim, if one is due. Whether it got all it asked for: then the best queue is asked again first."""
@@ -237,12 +236,11 @@ class Claimer:
             self._later(_LOOK_AGAIN_S)
             return False
         fresh = source.offer is None
-        offer = source.ask(self._offered(source), self._slots, self._left(source), time.monotonic())
+        offer = source.ask(self._offered(source), self._pools.slots, self._left(source), time.monotonic())
         if offer is None:
             return False
         if fresh:  # its slots stay taken until it is answered
-            for klass, n in offer.free.items():
-                self.free[klass] -= n
+            self._pools.take(offer.free)
         if not self._apart:
             return await self._ask(source, offer)
         task = self._start_beside(source.keys.name, self._ask(source, offer))
@@ -257,23 +255,14 @@ class Claimer:
     async def _ask(self, source: Source, offer: Offer) -> bool:
         sent_ms = time.monotonic_ns() // 1_000_000
         try:
-            claim: Claim = await self._line.run(
-                commands.claim(
-                    source.keys,
-                    worker=self._worker,
-                    request=offer.request,
-                    lease_ms=self._lease_ms,
-                    limit=offer.limit,
-                    free=offer.free,
-                )
-            )
+            claim: Claim = await self._line.run(offer.command(source.keys, self._worker, self._lease_ms))
         except Exception as error:  # noqa: BLE001 (a claimer that ends would leave a worker that does nothing)
             self._failed(source, offer, error)
             return False
         self._outage.ends(source.keys.name)
         until_ms, room = sent_ms + self._lease_ms, (self.free,) if source.lent else ()
         got = self._start(source.keys, claim.jobs, until_ms, *room) if claim.jobs else {}
-        self._running[source.keys.name] += len(claim.jobs)
+        self._pools.running[source.keys.name] += len(claim.jobs)
         self._turns.took(source.keys.name, len(claim.jobs))
         self._take_back(source, offer, got)
         source.answer(claim, got)
@@ -283,7 +272,21 @@ class Claimer:
             self.stop()
             self._gone()
             return False
+        if claim.version != source.version and claim.word in {"ok", "paused"}:
+            await self._learn(source)
         return bool(source.more)
+
+    async def _learn(self, source: Source) -> None:
+        """Read the queue's classes anew; and pass the marker on, so that the next who waits does the same: it may be he
+        who can serve what is new.
+        """
+        first = source.version is None
+        if not await learned(source, self._line, self._place):
+            return
+        self._kick.set()
+        if not first:
+            source.woken |= {pool for pool, n in self._pools.slots.items() if is_kind(pool) and n}
+            await self._wake(source, set(source.woken))
 
     def _lend(self, source: Source, offer: Offer) -> None:
         """Give the slots of a claim in doubt to the others meanwhile."""
@@ -293,9 +296,8 @@ class Claimer:
             self._kick.set()
 
     def _take_back(self, source: Source, offer: Offer, got: Mapping[str, int]) -> None:
-        """The slots that were offered are free again, but for those that the claimed jobs take."""
-        for klass, n in offer.free.items():
-            self.free[klass] += (0 if source.lent else n) - got.get(klass, 0)
+        """What was offered is free again, but for what the claimed jobs take."""
+        self._pools.take_back({} if source.lent else offer.free, got)
         source.lent = False
 
     def _start_beside(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -361,7 +363,7 @@ class Claimer:
             or self._node_age_ms() > NODE_AGE_MS
         ):
             return []
-        return [klass for klass, n in self._free(source).items() if n > 0 and klass not in source.more]
+        return source.awaited(self._pools.of(source.keys.name))
 
     def _woken(self, source: Source, klass: str) -> None:
         source.wanted = True
@@ -378,8 +380,8 @@ class Claimer:
         """Set the markers again that were taken and can't be acted on: no slot is free, or no more is claimed."""
         for source in self._sources:
             unwanted = everything or self._resting
-            free = self._free(source)
-            classes = {each for each in source.woken if unwanted or free.get(each, 0) <= 0}
+            free = self._pools.of(source.keys.name)
+            classes = {each for each in source.woken if unwanted or source.room(each, free) <= 0}
             name = f"{source.keys.name} wake"
             if not classes or name in self._beside:
                 continue

@@ -48,16 +48,16 @@ class Desk:
         self._run: Callable[[Iterable[Running]], None]
         self._suspects: Suspects
         self._commit: Callable[[Running, Ending], None]
-        self._freed: Callable[[str, str], None]
+        self._freed: Callable[..., None]
 
     def serve(
         self,
         *,
         run: Callable[[Iterable[Running]], None],
         commit: Callable[[Running, Ending], None],
-        freed: Callable[[str, str], None],
+        freed: Callable[..., None],
     ) -> None:
-        """Connect the others: `run` begins jobs, `commit` sends a finish, `freed` hears of free slots."""
+        """Connect the others: `run` begins jobs, `commit` sends a finish, `freed` hears of what is free."""
         self._run = run
         self._suspects = Suspects(run)
         self._commit = commit
@@ -68,20 +68,23 @@ class Desk:
     ) -> dict[str, int]:
         """Write down claimed jobs, and begin them. They stand in the table before this returns.
 
-        Gives how many slots of each class they take. `free`: how many are free; more jobs than that are released.
+        Gives what they take of each pool. `free`: what is free; jobs for which that doesn't suffice are released.
         """
         tasks, held, name, since = self._tasks, self.held, queue.name, time.monotonic()
-        fill, taken = self._table.fill, {"async": 0, "thread": 0}
+        fill = self._table.fill
+        taken: dict[str, int] = {"async": 0, "thread": 0}
         jobs: list[Running] = []
         suspects: list[Running] = []
         for each in claimed:
             job = Running(each, name, tasks.get(each.fields.get(b"task", b"")), since)
             executor = job.executor
             taken[executor] += 1
+            for pool, amount in job.takes:
+                taken[pool] = taken.get(pool, 0) + amount
             place = known.place if (known := job.known) is not None else -1
             job.slot = fill(job.epoch, job.id, until_ms=until_ms, threaded=executor == "thread", task=place)
             held[job.slot] = job
-            if self.closed or (free is not None and taken[executor] > free[executor]):
+            if self.closed or (free is not None and _is_too_much(job, taken, free)):
                 job.stop = Stop.SHUTDOWN
             (suspects if job.attempt > 1 and is_suspect(job) else jobs).append(job)
         self.empty.clear()
@@ -98,7 +101,7 @@ class Desk:
     def finish(self, job: Running, ending: Ending | None) -> None:
         """The job's code has ended."""
         self._table.end(job.slot)
-        self._freed(job.executor, job.queue)
+        self._freed(job.executor, job.queue, *job.takes)
         if ending is None:  # its lease is lost; whoever looks for the job elsewhere must find a word of it
             log.warning("lease lost", job_id=job.id, epoch=job.epoch)
             self._strike_out(job)
@@ -152,3 +155,7 @@ class Desk:
                 self._suspects.settled(job)
             if not self.held:
                 self.empty.set()
+
+
+def _is_too_much(job: Running, taken: Mapping[str, int], free: Mapping[str, int]) -> bool:
+    return any(taken[pool] > free.get(pool, 0) for pool in (job.executor, *(pool for pool, _ in job.takes)))

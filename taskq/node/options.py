@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taskq.needs import WHOLE
+
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
@@ -34,7 +36,7 @@ class NodeOptions:
     log: dict[str, Any] = field(default_factory=dict)
     wedged_ms: int = 600_000
     labels: dict[str, str] = field(default_factory=dict)
-    capacity: dict[str, int] = field(default_factory=dict)
+    capacity: dict[str, int | float] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
     health_port: int = 0
     max_jobs: int = 0
@@ -72,6 +74,11 @@ class NodeOptions:
     def each(self) -> int:
         """How many jobs a worker runs at a time."""
         return self.concurrency + self.threads
+
+    @property
+    def amounts(self) -> dict[str, int] | None:
+        """The capacity in thousandths, as claims count it; None if none was declared."""
+        return {name: round(each * WHOLE) for name, each in self.capacity.items()} or None
 
     @property
     def total(self) -> int:

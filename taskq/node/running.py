@@ -11,6 +11,7 @@ import enum
 import time
 from collections.abc import Mapping
 
+from taskq import needs
 from taskq.commands import Claimed
 from taskq.current import CurrentJob
 from taskq.node.known import Known
@@ -33,8 +34,17 @@ def number(value: bytes | None, otherwise: int) -> int:
 
 
 def executor_of(fields: Mapping[bytes, bytes]) -> str:
-    """The class a record was claimed for: "async" or "thread"."""
-    return "thread" if fields.get(b"class") == b"thread" else "async"
+    """The executor kind a record was claimed for: "async" or "thread"."""
+    return "thread" if fields.get(b"class", b"").startswith(b"thread") else "async"
+
+
+def takes_of(fields: Mapping[bytes, bytes]) -> tuple[tuple[str, int], ...]:
+    """What a job takes of its worker's resources, as pools: `(("+gpu", 1000),)`."""
+    klass = fields.get(b"class", b"")
+    if b";" not in klass:
+        return ()
+    found = needs.of_class(klass.decode(errors="replace"), fields.get(b"needs", b"").decode(errors="replace"))
+    return tuple((f"+{name}", amount) for name, amount in found.takes) if found else ()
 
 
 class Running:
@@ -42,7 +52,8 @@ class Running:
 
     Attributes:
         id, epoch, attempt, fields, queue: as claimed.
-        executor: the class it was claimed for, "async" or "thread": whose slot it takes.
+        executor: the kind it was claimed for, "async" or "thread": whose slot it takes.
+        takes: what else it takes, as `takes_of`.
         known: what its task is here; None if no task has its name.
         slot: its place in the shared table.
         since: when it was claimed (monotonic s).
@@ -56,7 +67,7 @@ class Running:
 
     __slots__ = (
         "attempt", "code", "current", "ended", "epoch", "executor", "fields", "id", "kill_after_ms", "known", "queue",
-        "since", "slot", "stop", "timeout_ms", "timer",
+        "since", "slot", "stop", "takes", "timeout_ms", "timer",
     )  # fmt: skip
 
     def __init__(self, claimed: Claimed, queue: str, known: Known | None, since: float) -> None:
@@ -65,6 +76,7 @@ class Running:
         self.queue = queue
         self.known = known
         self.executor = executor_of(fields)
+        self.takes = takes_of(fields)
         self.since = since
         self.timeout_ms, self.kill_after_ms = (known.timeout_ms, known.kill_after_ms) if known else (0, 0)
         if b"timeout" in fields:  # the job's own timeout takes its task's hard timeout with it

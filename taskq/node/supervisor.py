@@ -8,6 +8,7 @@ or dies three times on the way, ends the node; later the same is a death like an
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from taskq.node.burial import Undertaker
 from taskq.node.channel import (
     Ageing,
     Begin,
+    Capacity,
     Drained,
     Failed,
     Hello,
@@ -30,6 +32,7 @@ from taskq.node.channel import (
 from taskq.node.child import COMMAND, Child
 from taskq.node.farewell import first, see_off, see_off_patiently
 from taskq.node.options import NodeOptions
+from taskq.node.portions import Portions
 from taskq.node.restart import Restarts
 from taskq.node.succession import until_replaced
 from taskq.node.table import now_ms
@@ -71,6 +74,7 @@ class Supervisor:
         self._app = app
         self._node = node
         self.options = options
+        self._portions = Portions(options.amounts, options.workers)
         self._command = command
         self._number = 0
         self._begun = False
@@ -141,6 +145,8 @@ class Supervisor:
         """
         before = self.options
         self.options = before.scaled(**told)
+        self._portions.resize(self.options.workers)
+        self._tell_portions()
         if self.options.concurrency != before.concurrency:
             for child in self.children:
                 child.send(Slots(self.options.concurrency))
@@ -230,11 +236,15 @@ class Supervisor:
             max_jobs=self.options.max_jobs,
             weights=self.options.weights,
             limits={queue: -(-least // self.options.workers) for queue, (least, _) in self.options.ranges.items()},
+            labels=self.options.labels,
+            capacity=self._portions.join(f"{self._node}.{self._number}"),
+            host=socket.gethostname(),
         )
         try:
             child = Child(start, self.options.slots, command=self._command)
         except OSError as error:
             log.warning("a worker can't be started", error=str(error))
+            self._portions.leave(start.worker)
             return None
         child.spare = spare
         self.children.append(child)
@@ -254,7 +264,15 @@ class Supervisor:
             log.warning("worker died", worker=child.worker, worker_pid=child.pid, cause=child.cause, held=held)
             self.killed |= self.ending.is_set() and child.ready
         child.over.set()
+        self._portions.leave(child.worker)
+        self._tell_portions()
         self._beside(self._burials, self._bury(child))
+
+    def _tell_portions(self) -> None:
+        news = self._portions.news()
+        for child in self.children:
+            if child.worker in news:
+                child.send(Capacity(news[child.worker]))
 
     async def _bury(self, child: Child) -> None:
         try:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from taskq import __version__, keys, scripts
+from taskq import __version__, keys, needs, scripts
 from taskq import log as logs
 from taskq.app import TaskQ, load_app
 from taskq.commands import Claimed
@@ -27,6 +27,7 @@ from taskq.node.account import Account
 from taskq.node.channel import (
     Ageing,
     Begin,
+    Capacity,
     Channel,
     Drain,
     Drained,
@@ -81,6 +82,7 @@ class Worker:
         settings = app.settings
         queues = {name: keys.queue(settings.namespace, name) for name in hello.queues}
         slots = {"async": start.concurrency, "thread": start.threads}
+        slots |= {f"+{name}": amount for name, amount in (start.capacity or {}).items()}
         apart = parse_url(settings.url).kind == "cluster"
         self.desk = Desk(table, known_tasks(app.tasks.values()))
         self.stall = Stall(self.desk.held.values)
@@ -110,6 +112,7 @@ class Worker:
             list(queues.values()),
             slots,
             worker=start.worker,
+            place=needs.Place(start.labels, start.capacity, {start.node, start.host} - {""}),
             lease_ms=settings.lease_ms,
             start=self._start_jobs,
             room=lambda: min(table.room, self.quota.left),
@@ -177,6 +180,8 @@ class Worker:
                     self.claimer.go_on()
                 case Rest():
                     self.claimer.rest()
+                case Capacity(amounts=amounts):
+                    self.claimer.endow(amounts)
                 case Limits(slots=limits):
                     self.claimer.limit(limits)
                 case Slots(concurrency=concurrency):
@@ -185,10 +190,8 @@ class Worker:
                     self.desk.verdict(op, id, epoch)
                 case Fired(run=run):
                     self._teller.hear(run)
-                case Drain(grace_ms=grace_ms):
-                    self.leave(grace_ms)
-                case Stop():
-                    self.leave(0)
+                case Drain() | Stop():
+                    self.leave(message.grace_ms if isinstance(message, Drain) else 0)
         die()  # the node is gone: nobody renews, and what is still running will be run by others
 
     async def _beat(self) -> None:

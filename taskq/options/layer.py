@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
+from taskq import needs
 from taskq.options import rules
 from taskq.options.by import By, checked_by
 from taskq.options.limits import Limit, Lock, checked_limits, checked_lock
@@ -48,6 +49,11 @@ class Vocabulary(TypedDict, total=False):
     unique: Unique | str | None
     debounce: Debounce | Duration | None
     throttle: Throttle | Duration | None
+    labels: Mapping[str, str] | None
+    resources: Mapping[str, int | float | str] | None
+    target: str | None
+    strict: bool | None
+    on_target_lost: Literal["any", "fail"] | None
 
 
 class TaskVocabulary(Vocabulary, total=False):
@@ -85,6 +91,12 @@ class Options:
         unique: a `Unique`, or the key as a text: at most one living job has it.
         debounce: a `Debounce`, or a duration: the last of several calls wins, once it was quiet for so long.
         throttle: a `Throttle`, or a duration: the first call wins, for so long. Of these three one is possible.
+        labels: what a worker must be labelled with (`taskq worker --label gpu=a100`), each equal.
+        resources: amounts that must be free on a worker (`--capacity gpu=2,memory=32GiB`), all at once: numbers or
+            sizes; a stronger layer's labels and resources replace a weaker one's.
+        target: the id of a node or a host's name: no other may run the job.
+        strict: refuse with Unschedulable what no live node matches, instead of letting it wait for one. Default False.
+        on_target_lost: "any" (the default): any worker may run the job once its target is gone; "fail": it fails then.
 
     Raises:
         TypeError: an option nobody knows.
@@ -114,6 +126,11 @@ class Options:
     unique: Unique | None = None
     debounce: Debounce | None = None
     throttle: Throttle | None = None
+    labels: Mapping[str, str] | None = None
+    takes: Mapping[str, int] | None = None  # resource → thousandths
+    target: str | None = None
+    strict: bool | None = None
+    on_target_lost: Literal["any", "fail"] | None = None
 
     def __init__(self, **given: Unpack[Vocabulary]) -> None:
         for name, value in given.items():
@@ -135,6 +152,11 @@ class Options:
         if self.debounce is not None:
             return f"+{self.debounce.wait_ms}"
         return f"+{self.delay_ms}" if self.delay_ms else ""
+
+    @property
+    def needs(self) -> str:
+        """What its jobs need of a worker, as the scripts read it (`taskq.needs`); '' for nothing."""
+        return needs.text_of(self.labels, self.takes, self.target)
 
     @property
     def once(self) -> Once | None:
@@ -236,5 +258,10 @@ OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "unique": ("unique", Unique.of),
     "debounce": ("debounce", checked_debounce),
     "throttle": ("throttle", checked_throttle),
+    "labels": ("labels", needs.checked_labels),
+    "resources": ("takes", needs.checked_resources),
+    "target": ("target", needs.checked_target),
+    "strict": ("strict", rules.strict),
+    "on_target_lost": ("on_target_lost", rules.on_target_lost),
 }
 """Each option: the attribute it sets, and its rule."""

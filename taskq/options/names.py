@@ -10,10 +10,7 @@ from collections.abc import Iterable
 
 from taskq.errors import did_you_mean, shown
 
-LATER = (
-    *("labels", "resources", "target", "strict"),
-    *("after", "on_parent_failed", "on_target_lost"),
-)
+LATER = (*("after", "on_parent_failed"),)
 KINDS = ("async", "thread")
 TASK_OWN = ("name", "executor")
 TASK_LATER = (

@@ -92,6 +92,20 @@ def on_lease_lost(value: object) -> str:
     raise ValueError(f'on_lease_lost={shown(value)} is none: give "retry" (the default) or "fail"')
 
 
+def on_target_lost(value: object) -> str:
+    """Of the two words one."""
+    if value in ("any", "fail"):
+        return str(value)
+    raise ValueError(f'on_target_lost={shown(value)} is none: give "any" (the default) or "fail"')
+
+
+def strict(value: object) -> bool:
+    """Yes or no."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"strict={shown(value)} is none: give True or False")
+
+
 def _is_text(text: str) -> bool:
     try:
         text.encode()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from taskq.needs import number
 from taskq.options.by import heard_by, told_by
 from taskq.options.layer import Options, merge
 from taskq.options.limits import heard_limit, heard_lock
@@ -32,6 +33,7 @@ def stored_fields(merged: Options, using: Options) -> dict[str, str | int]:
         "keep": merged.keep_ms,
         "keep_result": merged.keep_result_ms,
         "on_lease_lost": "fail" if merged.on_lease_lost == "fail" else None,
+        "on_target_lost": "fail" if merged.on_target_lost == "fail" and merged.target else None,
         "lock_wait": merged.lock.wait_ms if merged.lock else None,
         "backoff": using.backoff.spec() if using.backoff else None,
         "timeout": using.timeout_ms,
@@ -54,6 +56,10 @@ def told(options: Options, parameters: Sequence[str] = ()) -> dict[str, Any]:
     words = {name: said[name] for name in _AS_THEY_ARE if name in said}
     if "meta" in words:
         words["meta"] = dict(words["meta"])
+    if "labels" in said:
+        words["labels"] = dict(said["labels"])
+    if "takes" in said:
+        words["resources"] = {name: number(each) for name, each in said["takes"].items()}
     words |= {name: duration_text(said[f"{name}_ms"]) for name in _DURATIONS if f"{name}_ms" in said}
     if options.expires and options.expires[0] == "+":
         words["expires"] = duration_text(int(options.expires))
@@ -89,5 +95,5 @@ _HEARD: dict[str, Callable[[Any], Any]] = {
 ORDER = "order"
 """Under this word stand the parameters of a task by place, so that a value can be found that was given so."""
 
-_AS_THEY_ARE = ("priority", "max_attempts", "tags", "meta", "on_lease_lost")
+_AS_THEY_ARE = ("priority", "max_attempts", "tags", "meta", "on_lease_lost", "target", "strict", "on_target_lost")
 _DURATIONS = ("delay", "keep", "keep_result")

@@ -15,6 +15,7 @@ from typing import Any
 from taskq import codec, lanes
 from taskq.codec import Types
 from taskq.errors import BadRecord, InvalidPayload
+from taskq.needs import NOTHING, Needs, number, of_class
 from taskq.record.fields import AttemptError, read, seconds_json, time_json
 from taskq.retry import DEFAULT_MAX_ATTEMPTS
 from taskq.state import State
@@ -27,7 +28,7 @@ class JobRecord:
     """One job as it stood when it was read. Times are ms since 1970 by the server's clock, None where absent.
 
     Attributes:
-        executor: "async" or "thread": what the job needs of a worker.
+        klass: what the job needs of a worker, as the scripts call it; `needs_text` tells of one whose name is a digest.
         worker: who holds the job, or who held it last.
         started_at_ms: the first start of its current life; a retry by hand begins a new one.
         timeout_ms, hard_timeout_ms, backoff: only where the call gave its own; else its task's count.
@@ -47,7 +48,9 @@ class JobRecord:
     state: State
     fields: Mapping[bytes, bytes] = field(repr=False)
     priority: int = 0
-    executor: str = "async"
+    klass: str = "async"
+    needs_text: str = ""
+    on_target_lost: str | None = None
     attempt: int = 0
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     epoch: int | None = None
@@ -103,6 +106,16 @@ class JobRecord:
     def queue(self) -> str:
         """The queue, from the id."""
         return self.id.partition(":")[0]
+
+    @property
+    def executor(self) -> str:
+        """The executor kind that it needs: "async" or "thread"."""
+        return self.klass.partition(";")[0]
+
+    @property
+    def needs(self) -> Needs:
+        """What else it needs of a worker; nothing where that can't be read."""
+        return of_class(self.klass, self.needs_text) or NOTHING
 
     @property
     def fair(self) -> str | None:
@@ -184,7 +197,9 @@ class JobRecord:
             "lock": self.lock,
             "limits": self.limits or None,
             "fair": self.fair,
-            **dict.fromkeys(("labels", "resources", "target")),
+            "labels": dict(self.needs.labels) or None,
+            "resources": {name: number(each) for name, each in self.needs.takes} or None,
+            "target": self.needs.target or None,
             "schedule": self.schedule,
             "scheduled_for": time_json(self.scheduled_for_ms),
             **dict.fromkeys(("batch", "flow", "parent")),

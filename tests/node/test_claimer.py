@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from taskq import keys
-from taskq.commands import Claim
+from taskq.commands import Claim, Classes
 from taskq.errors import Unavailable
 from taskq.node import claimer as module
 from taskq.node.claimer import Claimer
@@ -118,11 +118,14 @@ class PlayedRedis:
     async def run(self, command):
         await asyncio.sleep(0)
         queue = command.keys[0]
+        if command.script.name == "classes":
+            return Classes(0, {})
         if command.script.name == "wake":
             self.wakes.append((queue, command.args[1:]))
             return "ok"
-        _, _, request, _, limit, _, *free = command.args
-        self.claims.append((queue, request, limit, dict(zip(free[::2], free[1::2], strict=True))))
+        named = len(command.script.args)
+        said, free = dict(zip(command.script.args, command.args[:named], strict=True)), command.args[named:]
+        self.claims.append((queue, said["request"], said["limit"], dict(zip(free[::2], free[1::2], strict=True))))
         given = self.answers.pop(0) if self.answers else answer()
         if isinstance(given, Exception):
             raise given

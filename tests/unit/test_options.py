@@ -16,7 +16,7 @@ from taskq.retry import DEFAULT_BACKOFF, Backoff
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 NOON_MS = 1_896_091_200_000
 
-LATER = "labels resources target strict after on_parent_failed on_target_lost"
+LATER = "after on_parent_failed"
 TASK_LATER = (
     "aliases retry_on discard_on retry_until before_run after_run before_retry on_failure middleware"
     " memory_limit capture"
@@ -47,6 +47,11 @@ GOOD: list[tuple[str, Any, str, Any]] = [
     ("keep", 0, "keep_ms", 0),
     ("keep_result", "5m", "keep_result_ms", 300_000),
     ("on_lease_lost", "fail", "on_lease_lost", "fail"),
+    ("labels", {"gpu": "a100"}, "labels", {"gpu": "a100"}),
+    ("resources", {"cpu": 0.5, "memory": "1KiB", "gpu": 0}, "takes", {"cpu": 500, "memory": 1_024_000}),
+    ("target", "web-1", "target", "web-1"),
+    ("strict", True, "strict", True),
+    ("on_target_lost", "fail", "on_target_lost", "fail"),
 ]
 
 
@@ -335,7 +340,7 @@ def test_what_belongs_to_the_workers_code_or_to_one_call_is_not_told():
     assert told(Options()) == {}
 
 
-UNREAD = {"priority": 9999, "nobody": 1, "unique": 7, "lock": {}, "limits": [{}], "fair": 3, "strict": True}
+UNREAD = {"priority": 9999, "nobody": 1, "unique": 7, "lock": {}, "limits": [{}], "fair": 3, "strict": 5}
 
 
 @pytest.mark.parametrize("words", [None, 7, [], "x", {**UNREAD, "expires": None}])
