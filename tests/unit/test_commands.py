@@ -121,7 +121,7 @@ ARGUMENTS: dict[str, list[Any]] = {
         *["email:1", "token", "t", "async", "", 5, "+10", "", "", "", 2, "payload", b"\x00", "keep", 0] * 2,
     ],
     "claim": [
-        *(7, "w", 3, 8000, 2, 3, "async", 2, "thread", 1, "+gpu", 9),
+        *(7, "w", 3, 8000, 2, 0, "", "", 3, "async", 2, "thread", 1, "+gpu", 9),
         *("async;takes.gpu=1", 2, "async", 1, "+gpu", 1000),
     ],
     "classes": ["", "web-1"],
