@@ -119,7 +119,7 @@ if request < last_request then
   return { 'stale', {}, -1, 0 }
 end
 
-local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version', 'vtime' }
+local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version', 'vtime', 'epoch_floor' }
 local meta = redis.call('HMGET', keys.meta, unpack(META))
 local version = record.number(meta[6], 0)
 local jobs, bytes = {}, 0
@@ -247,7 +247,8 @@ local function start(id)
     state.move(job, 'failed', now, { 'reason', 'attempts exhausted' })
     return nil
   end
-  local epoch = clock.text(job.epoch and math.max(record.number(job.epoch, 0) + 1, now) or now)
+  local before = math.max(record.number(job.epoch, 0), record.number(meta[8], 0))
+  local epoch = clock.text(math.max(before + 1, now))
   local more = { 'epoch', epoch, 'attempt', attempt, 'worker', arg.worker }
   local term = lease.grant(job, more, epoch, now, lease_ms, offer_ms, arg.poller)
   job.epoch, job.attempt = epoch, attempt

@@ -33,7 +33,7 @@ local arg = args.bind('now', 'older_ms', 'limit')
 
 local now = clock.now(arg.now)
 local limit = args.number(arg.limit, 'limit', 0)
-local done = 0
+local done, YOUNG_MS = 0, 60000
 
 local before = clock.text(now - args.number(arg.older_ms, 'older_ms', 0))
 local STATES = { completed = true, failed = true, cancelled = true }
@@ -45,6 +45,11 @@ state.begin()
 for i = arg.rest, #ARGV do
   if done < limit then
     local ids = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], '-inf', before, 'LIMIT', 0, limit - done)
+    local since = clock.text(now - YOUNG_MS)
+    local young = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], since, before, 'LIMIT', 0, limit - done)
+    for _, id in ipairs(young) do
+      retention.remember(redis.pcall('HGET', keys.job(id), 'epoch'), now)
+    end
     retention.remove(retention.ended(ids, ARGV[i]), { ARGV[i] })
     done = done + #ids
   end

@@ -69,6 +69,9 @@ local function cancel(id, from, taken)
 end
 
 local function purge_lane(here)
+  if looked >= limit then
+    return false
+  end
   local heads = lane.heads(here, limit - looked)
   lane.drop(here, heads, #heads)
   for _, id in ipairs(heads) do

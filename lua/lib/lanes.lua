@@ -3,7 +3,7 @@
 
 local lanes = {}
 
-local LANES_MAX, GATES_MAX, CLASSES_MAX = 1000, 1000, 256
+local LANES_MAX, GATES_MAX, UNDER_MAX = 1000, 1000, 256
 
 local function visit_all(names, visit)
   for _, name in ipairs(names) do
@@ -32,7 +32,7 @@ end
 -- Calls `visit` for each lane that is parked, until it answers false.
 function lanes.each_parked(visit)
   for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
-    for _, class in ipairs(redis.call('ZRANGE', keys.parks(id), 0, CLASSES_MAX - 1)) do
+    for _, class in ipairs(redis.call('ZRANGE', keys.parks(id), 0, UNDER_MAX - 1)) do
       if not visit_all(redis.call('ZRANGE', keys.parked(id, class), 0, LANES_MAX - 1), visit) then
         return false
       end

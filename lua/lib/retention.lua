@@ -68,6 +68,15 @@ function retention.ended(ids, set)
   return over
 end
 
+-- A record that goes within the millisecond of its last claim takes its epoch with it. Its id may come again at once,
+-- and epochs must not repeat: from now on they begin above this one.
+function retention.remember(epoch, now)
+  local last = record.number(epoch, 0)
+  if last >= now and last > record.number(redis.call('HGET', keys.meta, 'epoch_floor'), 0) then
+    redis.call('HSET', keys.meta, 'epoch_floor', clock.text(last))
+  end
+end
+
 -- Removes ended jobs for good. `sets` are the ended states they may stand in.
 function retention.remove(ids, sets)
   if #ids == 0 then

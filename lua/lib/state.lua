@@ -131,6 +131,7 @@ local function finish(job, to, now)
   end
   if not at then
     redis.call('UNLINK', job.key)
+    retention.remember(job.epoch, now)
     return false
   end
   local text = clock.text(now)

@@ -160,7 +160,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "expire": (21, 4, _expire),
     "prune": (15, 1, _prune),
     "purge": (30, 2, _purge),
-    "clear": (5, 1, _clear),
+    "clear": (7, 2, _clear),
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),
     "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),
     "peek": (10, 1, _peek),

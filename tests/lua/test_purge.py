@@ -114,3 +114,18 @@ def test_waking_is_a_chain(room):
         assert room.client.zpopmin(room.q.wake("async")), f"{worker} sleeps on"
         assert len(room.claim(worker, limit=1)) == 1
     assert room.client.zcard(room.q.wake("async")) == 0
+
+
+def test_a_limit_that_other_states_used_up_leaves_the_lanes_alone(room):
+    room.do(commands.enqueue, [new("a"), new("b"), new("c", due="+9"), new("d", due="+9")])
+    assert room.do(commands.purge, states=["scheduled", "available"], limit=2) == Purged(2, 2)
+    assert {room.job(name)["state"] for name in "ab"} == {"available"}
+
+
+def test_what_waits_for_a_gate_is_purged_too(room):
+    room.held("holder", lane="-:!account=7")
+    room.do(commands.enqueue, [new("a", lane="-:!account=7"), new("b", lane="acme:!account=7")])
+    assert room.claim() == []
+    assert room.do(commands.purge) == Purged(2, 2)
+    kinds = {name.partition(":")[0] for name in room.keyspace.dump()}
+    assert not kinds & {"levels", "lanes", "groups", "front", "parked", "parks", "gates"}

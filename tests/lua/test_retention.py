@@ -62,6 +62,7 @@ def test_a_record_stays_for_its_time_and_no_longer(room, fields, result, after_m
 
 def test_keep_nothing_is_gone_at_once_and_told(room):
     epoch = room.held(keep=0)
+    room.now += 1
     room.look()
     room.do(commands.complete, worker="n.1", done=[Done("default:a", epoch, b"r")])
     changed = room.changed()
@@ -286,3 +287,18 @@ def test_code_sets_retention_unless_an_operator_did(room):
     room.client.hset(room.q.fixed("meta"), "retention_overridden", 1)
     retention(room, keep_completed=99_000)
     assert room.keyspace.dump()["meta"]["keep_completed"] == "20000"
+
+
+@pytest.mark.parametrize("how", ["keep=0", "clear"])
+def test_an_id_that_comes_again_at_once_gets_another_epoch(room, how):
+    """Its record went within the millisecond in which it was claimed, and with it its epoch."""
+    options = {"keep": 0} if how == "keep=0" else {}
+    epochs = []
+    for _ in range(5):
+        epoch = room.held("a", **options)
+        room.do(commands.complete, worker="n.1", done=[Done("default:a", epoch, b"")])
+        if how == "clear":
+            room.do(commands.clear, states=["completed"])
+        assert room.job() is None
+        epochs.append(epoch)
+    assert epochs == sorted(set(epochs))

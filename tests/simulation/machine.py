@@ -85,7 +85,7 @@ class Simulation(RuleBasedStateMachine):
             self._is_the_only_holder(options["worker"], reply)
             assert (reply.word, {job[:3] for job in reply.jobs}) == wanted
         elif operation != "wait":
-            assert reply == wanted
+            assert reply == wanted, (operation, args, options, reply, wanted)
         note(f"{self.model.now - T0:>9} {operation} {args or ''} {options or ''} -> {reply}")
         self.look()
         assert not (differ := changes(keyspace(self.model), comparable(self.found))), differ

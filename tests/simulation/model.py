@@ -105,11 +105,17 @@ class Queue:
         self._ended += 1
         job.at = job.record["finished_at"] = self.now
         if job["keep"] == 0:
+            self._remember([job])
             self._remove([job])
         keep, wanted = self._keep(job), job["keep_result"]
         if result is not None:
             keep = max(keep, LEAST_WITH_RESULT_MS) if wanted is None else min(keep, max(1, wanted))
         job.prune_at = self.now + keep
+
+    def _remember(self, jobs: Iterable[Job]) -> None:
+        """Epochs of records that go early don't come again."""
+        if (last := max((job.number("epoch") for job in jobs), default=0)) >= self.now:
+            self.meta["epoch_floor"] = max(last, self.meta.get("epoch_floor", 0))
 
     def _remove(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

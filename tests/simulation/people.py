@@ -87,6 +87,7 @@ class People(Queue):
 
     def clear(self, *, states: Sequence[str], older_than_ms: int, limit: int) -> int:
         old = [job for state in states for job in self.of(state) if job.at <= self.now - older_than_ms]
+        self._remember(job for job in old[:limit] if job.at >= self.now - 60_000)
         self._remove(old[:limit])
         return len(old[:limit])
 

@@ -58,7 +58,8 @@ class Model(People):
     def _start(self, job: Job, worker: str, lease_ms: int) -> bool:
         if self._expired(job):
             return self._move(job, "cancelled", reason="expired") == "running"
-        attempt, epoch = job.number("attempt") + 1, max(job.number("epoch") + 1, self.now)
+        last = max(job.number("epoch"), self.meta.get("epoch_floor", 0))
+        attempt, epoch = job.number("attempt") + 1, max(last + 1, self.now)
         if attempt > job.number("max_attempts", 3):
             return self._move(job, "failed", reason="attempts exhausted") == "running"
         if job["started_at"] == "" or (job["epoch"] and job["started_at"] is None):
