@@ -304,7 +304,7 @@ class TaskQ(Declares):
             Unavailable, ServerFull: the server took nothing.
         """
         asked = checked_calls(calls, exists)
-        jobs = [seal(call, call.task.plan()) for call in asked]
+        jobs = [seal(call, call.task.ready()) for call in asked]
         try:
             words = self.client.add_many(jobs, exists=exists)
         except Interrupted as stopped:
@@ -316,7 +316,7 @@ class TaskQ(Declares):
     ) -> list[Job[R]]:
         """As `enqueue_many`, awaited."""
         asked = checked_calls(calls, exists)
-        jobs = [seal(call, await call.task.aplan()) for call in asked]
+        jobs = [seal(call, await call.task.aready()) for call in asked]
         try:
             words = await self.aclient.add_many(jobs, exists=exists)
         except Interrupted as stopped:

@@ -83,6 +83,11 @@ class Plan:
         self._own = None if options.id is None else self._prefix + options.id
         self._fields: dict[str, Arg] = {**stored_fields(options, said)}
 
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it may be that no node could run its jobs."""
+        return bool(self.needs) or self.strict
+
     def new_job(self, payload: bytes, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = _NO_KWARGS) -> NewJob:
         """One job of this task. Its id and token are made here, once: whoever sends it again adds nothing.
 

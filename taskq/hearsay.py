@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from taskq.errors import nearest
+from taskq.fitting import Lately
 from taskq.options import ORDER, Options, heard, merge
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ _NOTHING = Options()
 
 
 class Hearsay:
-    """What one app has heard."""
+    """What one app has heard. `lately`: the nodes that live."""
 
     def __init__(self) -> None:
+        self.lately = Lately()
         self._heard: dict[str, Options] = {}
         self._order: dict[str, list[str]] = {}
         self._unknown: dict[str, float] = {}  # tasks that nobody knew: when they were last asked for

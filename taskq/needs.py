@@ -177,3 +177,10 @@ def pools(kind: str, needs: Needs) -> dict[str, int]:
 def room(takes: Mapping[str, int], free: Mapping[str, int]) -> int:
     """For how many jobs that take so much what is free suffices, as a whole vector."""
     return max(0, min(free.get(pool, 0) // each for pool, each in takes.items()))
+
+
+def part_of(amount: int, place: int, parts: int) -> int:
+    """The part of one place, from 0 on. Whole units stay whole; what is no whole number is divided as it is."""
+    unit = WHOLE if amount % WHOLE == 0 else 1
+    each, odd = divmod(amount // unit, parts)
+    return (each + (place < odd)) * unit

@@ -14,7 +14,7 @@ from taskq import codec
 from taskq.asked import checked_text
 from taskq.calls import Plan, Shape
 from taskq.commands import NewJob
-from taskq.errors import UnknownTask, did_you_mean
+from taskq.errors import Unavailable, UnknownTask, did_you_mean
 from taskq.handle import Job
 from taskq.hearsay import doubt
 from taskq.home import Home
@@ -82,6 +82,7 @@ class Task(Generic[P, C_co]):
         self._shape = shape
         self._refusal = refusal
         self._plan: Plan | None = None
+        self._ready: Plan | None = None  # if its jobs can be sent without asking who is there
         self._by_name = by_name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
@@ -150,7 +151,7 @@ class Task(Generic[P, C_co]):
         other.__dict__.update(self.__dict__)
         said = Options(**options)
         other._using = said if self._using is _NOTHING else merge(self._using, said)
-        other._plan = None
+        other._plan = other._ready = None
         merged = other.options
         stored_fields(merged, other._using)  # what can't be stored is refused here, where it is said
         if said.is_keyed and not self._by_name:
@@ -175,9 +176,10 @@ class Task(Generic[P, C_co]):
             BadArguments: they don't fit the function.
             Unencodable, PayloadTooLarge: they can't be stored.
             UnknownTask: no worker could find the function.
+            Unschedulable: no node could ever run it; see `resources` and `strict`.
             Unavailable, ServerFull: the server didn't take it.
         """
-        plan = self._plan or self.plan()
+        plan = self._ready or self.ready()
         job = plan.new_job(self._payload(args, kwargs), args, kwargs)
         return handle_of(self._home, job, self._home.client.add(plan.q, job))
 
@@ -187,7 +189,7 @@ class Task(Generic[P, C_co]):
     async def aenqueue(self: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
         """As `enqueue`, awaited."""
-        plan = self._plan or await self.aplan()
+        plan = self._ready or await self.aready()
         job = plan.new_job(self._payload(args, kwargs), args, kwargs)
         return handle_of(self._home, job, await self._home.aclient.add(plan.q, job))
 
@@ -230,6 +232,45 @@ class Task(Generic[P, C_co]):
             if self._home.hearsay.take(self.name, info) and self._asks_where:
                 doubt(self.name, self.queue, await self._home.inspector.anodes())
         return self._plan or self._make_plan()
+
+    def ready(self) -> Plan:
+        """The plan, where a job by it can be sent; what needs a certain worker is only sent if one could ever run it.
+
+        Raises:
+            Unschedulable: none could.
+            Unavailable: with `strict`, where nobody says who is there.
+        """
+        plan = self._plan or self.plan()
+        if not plan.is_choosy:
+            self._ready = self._plan
+            return plan
+        lately = self._home.hearsay.lately
+        if lately.asks(plan):
+            try:
+                lately.take(self._home.inspector.nodes())
+            except Unavailable:
+                if plan.strict:
+                    raise
+                return plan  # nothing is known
+        lately.check(plan)
+        return plan
+
+    async def aready(self) -> Plan:
+        """As `ready`, awaited."""
+        plan = self._plan or await self.aplan()
+        if not plan.is_choosy:
+            self._ready = self._plan
+            return plan
+        lately = self._home.hearsay.lately
+        if lately.asks(plan):
+            try:
+                lately.take(await self._home.inspector.anodes())
+            except Unavailable:
+                if plan.strict:
+                    raise
+                return plan  # nothing is known
+        lately.check(plan)
+        return plan
 
     @property
     def _asks_where(self) -> bool:

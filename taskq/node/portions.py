@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from taskq.needs import WHOLE
+from taskq.needs import part_of
 
 
 class Portions:
@@ -65,10 +65,3 @@ class Portions:
             return dict.fromkeys(capacity, 0)
         parts = max(self._parts, *(each + 1 for each in self._places.values() if each is not None))
         return {name: part_of(amount, place, parts) for name, amount in capacity.items()}
-
-
-def part_of(amount: int, place: int, parts: int) -> int:
-    """The part of one place, from 0 on. Whole units stay whole; what is no whole number is divided as it is."""
-    unit = WHOLE if amount % WHOLE == 0 else 1
-    each, odd = divmod(amount // unit, parts)
-    return (each + (place < odd)) * unit

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskq.node.portions import Portions, part_of
+from taskq.needs import part_of
+from taskq.node.portions import Portions
 
 
 def test_whole_units_stay_whole_and_the_odd_ones_go_to_the_first():

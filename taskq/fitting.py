@@ -1,0 +1,123 @@
+"""Whether any node could ever run a job, asked before it is sent: by what the nodes said of themselves a moment ago.
+
+A job too large for every worker would wait for ever. Where a node hasn't said what it has, nobody can know, and
+nothing is refused; nor where no node lives, which may still come. `strict` jobs are refused then too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from taskq import needs
+from taskq.errors import Unschedulable
+from taskq.needs import WHOLE, Needs, Place, number, part_of
+
+if TYPE_CHECKING:
+    from taskq.calls import Plan
+
+KEPT_S = 5.0
+ASKED = 1000
+"""Of more nodes than this not all are known, and nothing is refused."""
+
+Node = Mapping[str, Any]
+
+
+class Lately:
+    """The live nodes as they were at most 5 s ago. `clock`: seconds, monotonic."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: tuple[float, Sequence[Node]] | None = None
+
+    def asks(self, plan: Plan) -> bool:
+        """Whether they must be asked for first: nobody is refused by what is no longer true."""
+        seen = self._seen
+        return seen is None or self._clock() - seen[0] >= KEPT_S or _refusal(plan, seen[1]) is not None
+
+    def take(self, nodes: Sequence[Node]) -> None:
+        """Keeps them, each as the registry shows it, for a while."""
+        self._seen = self._clock(), nodes
+
+    def check(self, plan: Plan) -> None:
+        """Unschedulable says why none of them could run jobs of this plan."""
+        seen = self._seen
+        if seen is not None and (why := _refusal(plan, seen[1])):
+            raise Unschedulable(f"a job of task {plan.task} would wait for ever: {why}")
+
+
+def _refusal(plan: Plan, nodes: Sequence[Node]) -> str | None:
+    return refusal(plan.q.name, plan.task, plan.needs, strict=plan.strict, nodes=nodes)
+
+
+def refusal(queue: str, task: str, text: str, *, strict: bool, nodes: Sequence[Node]) -> str | None:
+    """Why no node could run such a job; None if one could, or if that can't be known.
+
+    Args:
+        queue: where it would wait.
+        task: its task's name.
+        text: what it needs (`taskq.needs`).
+        strict: whether somebody must be there now who is the one it is for.
+        nodes: the nodes that live, as the registry shows them.
+    """
+    wanted = needs.parsed(text)
+    if wanted is None or len(nodes) >= ASKED:
+        return None
+    serving = [node for node in nodes if queue in node["queues"] and node["state"] != "dead"]
+    if strict:
+        serving, why = _matching(serving, queue, task, wanted)
+        if why:
+            return why
+    if not wanted.takes or not serving or not all(node["capacity"] for node in serving):
+        return None
+    return _too_large(queue, wanted, [_largest(node) for node in serving])
+
+
+def _matching(serving: list[Node], queue: str, task: str, wanted: Needs) -> tuple[list[Node], str]:
+    """The nodes that the job is for; or why there are none."""
+    found = serving
+    if not found:
+        return [], f"no live node serves queue {queue}"
+    found = [node for node in found if task in node["tasks"]]
+    if not found:
+        return [], f"no live node of queue {queue} knows task {task}"
+    found = [node for node in found if needs.matches(wanted._replace(target=""), _place(node))]
+    if not found:
+        labels = ", ".join(f"{name}={value}" for name, value in wanted.labels)
+        return [], f"no live node of queue {queue} with task {task} is labelled {labels}"
+    found = [node for node in found if needs.matches(wanted, _place(node))]
+    if not found:
+        return [], f"target {wanted.target} is no live node of queue {queue} with task {task} and these labels"
+    return found, ""
+
+
+def _place(node: Node) -> Place:
+    return Place(node["labels"], None, {node["id"], node["hostname"]} - {None})
+
+
+def _largest(node: Node) -> dict[str, int]:
+    """What the largest of a node's workers has: the first place has the odd units of everything."""
+    scaling = node["stats"].get("workers", {}).get("least")
+    counts = [n for n in (node["workers"], scaling) if isinstance(n, int) and n > 0]
+    parts = min(counts, default=1)
+    return {name: part_of(round(each * WHOLE), 0, parts) for name, each in node["capacity"].items()}
+
+
+def _too_large(queue: str, wanted: Needs, workers: Sequence[Mapping[str, int]]) -> str | None:
+    def short(worker: Mapping[str, int]) -> list[tuple[str, int]]:
+        return [(name, each) for name, each in wanted.takes if each > worker.get(name, 0)]
+
+    nearest = min(workers, key=lambda worker: len(short(worker)))
+    if not short(nearest):
+        return None
+    most = {name: max(worker.get(name, 0) for worker in workers) for name, _ in wanted.takes}
+    for name, each in wanted.takes:
+        if each > most[name]:
+            return f"it needs {name}={number(each)}, and the largest worker of queue {queue} has {number(most[name])}"
+    name, each = short(nearest)[0]
+    rest = ", ".join(f"{other}={number(n)}" for other, n in wanted.takes if other != name)
+    return (
+        f"it needs {name}={number(each)} together with {rest}, and no worker of queue {queue} has both:"
+        f" the nearest has {name}={number(nearest.get(name, 0))}"
+    )
