@@ -304,7 +304,7 @@ local function best(want)
     end
     local here = fair.best(chosen, math.min(want, fits(chosen)), tops[chosen])
     if here and tonumber(here.priority) >= highest then
-      tops[chosen] = nil
+      tops[chosen] = (here.siblings or here.others) and here.priority or nil
       return here
     end
     tops[chosen] = here and here.priority or false

@@ -3,7 +3,7 @@
 -- outlives them until virtual time has passed it, or a key with one job at a time would take every second turn.
 -- (Start-time fair queueing: P. Goyal, H. Vin, H. Cheng, 1996.)
 
-local fair = { vtime = 0, read = 0, weights = {} }
+local fair = { vtime = 0, read = 0, weights = {}, weighted = nil, tags = {}, charged = {}, sizes = {} }
 
 -- What one job of weight 1 adds to a tag: divisible by the small weights. Tags are whole numbers.
 local COST, TURNS_MAX, LEVELS_MAX, FORGET_MAX = 240, 64, 64, 16
@@ -15,8 +15,11 @@ function fair.begin(vtime)
 end
 
 local function cost_of(group)
-  local cost = fair.weights[group]
-  if not cost then
+  if fair.weighted == nil then
+    fair.weighted = redis.call('EXISTS', keys.weights) == 1
+  end
+  local cost = fair.weighted and fair.weights[group] or COST
+  if fair.weighted and not fair.weights[group] then
     local weight = tonumber(redis.call('HGET', keys.weights, group) or 1) or 1
     cost = weight > 0 and math.max(1, math.floor(COST / weight + 0.5)) or COST
     fair.weights[group] = cost
@@ -29,7 +32,8 @@ local function turn(groups, group, start, second, want)
   if not second then
     return want
   end
-  local even = math.floor(want / redis.call('ZCARD', groups))
+  fair.sizes[groups] = fair.sizes[groups] or redis.call('ZCARD', groups)
+  local even = math.floor(want / fair.sizes[groups])
   local ahead = math.floor((second - start) / cost_of(group))
   return math.max(1, math.min(want, math.max(even, ahead)))
 end
@@ -55,10 +59,12 @@ local function next_lane(class, priority, want)
       here.start, here.turn, here.plain = 0, want, true
       return here
     else
-      local tag = record.number(redis.call('ZSCORE', keys.tags, group), 0)
+      local tag = fair.tags[group] or record.number(redis.call('ZSCORE', keys.tags, group), 0)
+      fair.tags[group] = tag
       local start = math.max(tonumber(rows[2]), tag, fair.vtime)
       if not second or start == tonumber(rows[2]) or start <= second then
         here.start, here.turn, here.plain = start, turn(groups, group, start, second, want), false
+        here.others = second ~= nil
         return here
       end
       -- Met below its tag: not its turn.
@@ -95,12 +101,23 @@ function fair.charge(here, amount)
   end
   local tag = here.start + amount * cost_of(here.group)
   fair.vtime = math.max(fair.vtime, here.start)
-  redis.call('ZADD', keys.tags, tag, here.group)
-  redis.call('ZADD', here.groups, 'XX', tag, here.group)
+  if fair.charged[here.group] == nil then
+    fair.charged[#fair.charged + 1] = here.group
+    fair.charged[here.group] = true
+  end
+  fair.tags[here.group], here.tag = tag, tag
 end
 
--- Keeps the time, and forgets tags that it has passed, so many a call.
+-- Keeps tags and time, and forgets tags that it has passed, so many a call.
 function fair.flush()
+  local rows = {}
+  for _, group in ipairs(fair.charged) do
+    rows[#rows + 1] = fair.tags[group]
+    rows[#rows + 1] = group
+  end
+  if #rows > 0 then
+    redis.call('ZADD', keys.tags, unpack(rows))
+  end
   if fair.vtime > fair.read then
     redis.call('HSET', keys.meta, 'vtime', clock.text(fair.vtime))
     local passed = redis.call('ZRANGEBYSCORE', keys.tags, '-inf', clock.text(fair.vtime), 'LIMIT', 0, FORGET_MAX)

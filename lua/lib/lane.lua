@@ -87,6 +87,7 @@ function lane.touch(here, since, taken)
   end
   here.since = here.since or since
   here.taken = here.taken or taken
+  here.head_known = false
 end
 
 -- The lane that a name says, or nil where no lane of ours is called so.
@@ -168,11 +169,24 @@ local function trim(here, entries, used)
   end
 end
 
+-- Of a lane that has a front alone: also when the next one behind those came.
+local function keyed_heads(here, most)
+  local rows, heads = redis.call('ZRANGE', here.front, 0, most, 'WITHSCORES'), {}
+  for i = 1, math.min(#rows, 2 * most), 2 do
+    heads[#heads + 1] = rows[i]
+  end
+  heads.front, heads.behind = #heads, tonumber(rows[2 * most + 2] or nil)
+  return heads
+end
+
 -- Up to `most` ids at the head, the front first. They stay there until `drop`.
 function lane.heads(here, most)
+  if here.keys then
+    return keyed_heads(here, most)
+  end
   local heads = redis.call('ZRANGE', here.front, 0, most - 1)
   heads.front = #heads
-  if #heads < most and not here.keys then
+  if #heads < most then
     heads.entries = redis.call('XRANGE', here.body, '-', '+', 'COUNT', most - #heads)
     for i = 1, #heads.entries do
       heads[heads.front + i] = heads.entries[i][2][2]
@@ -184,6 +198,9 @@ end
 -- Takes the first `used` of these heads out of the lane.
 function lane.drop(here, heads, used)
   lane.touch(here, nil, true)
+  if here.keys and used == #heads then
+    here.head_known, here.head_at = true, heads.behind
+  end
   if used > 0 and heads.front > 0 then
     tally(here, -redis.call('ZREMRANGEBYRANK', here.front, 0, math.min(used, heads.front) - 1))
   end
@@ -215,16 +232,20 @@ local function lead_to(here, at, only)
   else
     redis.call('ZADD', here.lanes, at, here.name)
   end
-  redis.call('ZADD', here.groups, 'NX', 0, here.group)
+  if here.tag then
+    redis.call('ZADD', here.groups, here.tag, here.group)
+  else
+    redis.call('ZADD', here.groups, 'NX', 0, here.group)
+  end
   redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
 end
 
 -- Returns whether anything led there.
 local function lead_away(here)
   local left = redis.call('ZREM', here.lanes, here.name)
-  if redis.call('EXISTS', here.lanes) == 0 then
+  if not here.siblings and redis.call('EXISTS', here.lanes) == 0 then
     redis.call('ZREM', here.groups, here.group)
-    if redis.call('EXISTS', here.groups) == 0 then
+    if not here.others and redis.call('EXISTS', here.groups) == 0 then
       redis.call('ZREM', here.levels, here.priority)
     end
   end
@@ -254,7 +275,10 @@ end
 -- Puts a lane that was taken from in its right position, or out of the sets that lead to it. Returns whether a claim
 -- finds work there.
 local function settle(here, now)
-  local at = head(here)
+  local at = here.head_at
+  if not here.head_known then
+    at = head(here)
+  end
   if at and not lane.parked(here) then
     lead_to(here, at)
     return true
@@ -282,6 +306,7 @@ local TAGS, SWEEP_MS = 4398046511104, 30000
 function lane.park(here, id, look_at, now)
   local score = (511 - tonumber(here.priority)) * TAGS + math.min(here.start, TAGS - 1)
   lead_away(here)
+  here.siblings, here.others = nil, nil
   redis.call('ZADD', keys.parked(id, here.class), score, here.name)
   redis.call('ZADD', keys.parks(id), 0, here.class)
   redis.call('ZADD', keys.gates, clock.text(look_at or now + SWEEP_MS), id)
@@ -324,7 +349,8 @@ function lane.flush(now)
         needs.enter(here.class, lane.heads(here, 1)[1], now)
       end
     end
-    here.since, here.taken, here.touched = nil, nil, nil
+    here.since, here.taken, here.touched, here.head_known = nil, nil, nil, false
+    here.tag, here.siblings, here.others = nil, nil, nil
   end
   lane.order = {}
   if lane.counted ~= 0 then
@@ -351,13 +377,15 @@ local STALE_MAX = 64
 function lane.first(class, priority, group)
   local lanes = keys.lanes(class, priority, group)
   for _ = 1, STALE_MAX do
-    local name = redis.call('ZRANGE', lanes, 0, 0)[1]
-    if not name then
+    local names = redis.call('ZRANGE', lanes, 0, 1)
+    if not names[1] then
       return nil
-    elseif lane.belongs(name, class, priority, group) then
-      return lane.from(name)
+    elseif lane.belongs(names[1], class, priority, group) then
+      local here = lane.from(names[1])
+      here.siblings = names[2] ~= nil
+      return here
     end
-    redis.call('ZREM', lanes, name)
+    redis.call('ZREM', lanes, names[1])
   end
   return nil
 end
