@@ -188,8 +188,10 @@ for class in pairs(lane.unparked) do
   promoted[#promoted + 1] = class
 end
 local whole = redis.call('HMGET', keys.limits, 'queue', '*')
+local unbound = limit -- so many of those that hold no reservation
 if whole[1] then
-  limit = math.min(limit, gate.queue(classes, now))
+  local free_slots, others = gate.queue(classes, now)
+  unbound, limit = math.min(limit, free_slots), math.min(limit, others)
 end
 fair.begin(meta[7])
 
@@ -311,6 +313,17 @@ local function best(want)
   end
 end
 
+-- As `best`, where the queue is full: of those that hold a slot of it already.
+local function bound_alone(want)
+  for _, class in ipairs(classes) do
+    local here = fits(class) > 0 and fair.bound(class, math.min(want, fits(class)))
+    if here then
+      return here
+    end
+  end
+  return nil
+end
+
 local memo = { 'request', request }
 local looked, full = 0, false
 
@@ -333,6 +346,9 @@ local function take(here, most)
   lane.drop(here, heads, used)
   looked = looked + used
   use(here.class, #ids)
+  if here.priority ~= bound.LEVEL then
+    unbound = unbound - #ids
+  end
   if here.gates and #ids > 0 then
     gate.take(here, ids, now)
   end
@@ -341,9 +357,11 @@ end
 
 for _ = 1, STEPS_MAX do
   local want = math.min(limit - #jobs, LOOKED_MAX - looked)
-  local here = want > 0 and not full and best(want)
+  local here = want > 0 and not full and (unbound > 0 and best or bound_alone)(want)
   if not here then
     break
+  elseif here.priority ~= bound.LEVEL then
+    want = math.min(want, unbound)
   end
   local room = here.gates and gate.room(here, now) or want
   if room > 0 then

@@ -1,5 +1,5 @@
 -- Put keys aside that are of the wrong kind for their name, give short-lived ones that would stay the time they should
--- have, and take unique keys away that no job owns.
+-- have, and take unique and reserved keys away that no job owns.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -16,6 +16,7 @@
 -- @include lib/clock.lua
 -- @include lib/record.lua
 -- @include lib/once.lua
+-- @include lib/bound.lua
 
 keys.bind('prefix', 'meta')
 local arg = args.bind('now')
@@ -26,14 +27,18 @@ local words = {}
 for i = arg.rest, #ARGV, 3 do
   local key, wanted, ttl_ms = keys.prefix .. ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local kind, word = redis.call('TYPE', key).ok, 'sound'
-  local unique = kind == 'string' and string.match(ARGV[i], '^unique:(.*)$')
+  local stays = kind == 'string' and redis.call('PTTL', key) == -1
+  local unique, reserved = string.match(ARGV[i], '^unique:(.*)$'), string.match(ARGV[i], '^reserved:(.*)$')
   if kind ~= 'none' and wanted ~= '' and kind ~= wanted then
     redis.put_aside(key)
     word = 'aside'
   elseif ttl_ms ~= '' and redis.call('PTTL', key) == -1 then
     redis.call('PEXPIRE', key, args.number(ttl_ms, 'ttl', 1))
     word = 'expires'
-  elseif unique and redis.call('PTTL', key) == -1 and not once.owner(unique, clock.now(arg.now)) then
+  elseif stays and unique and not once.owner(unique, clock.now(arg.now)) then
+    redis.call('DEL', key)
+    word = 'removed'
+  elseif stays and reserved and bound.is_left(reserved) then
     redis.call('DEL', key)
     word = 'removed'
   end

@@ -44,7 +44,7 @@ redis.call('ZREM', keys.empty, '')
 for i = arg.rest, #ARGV, 3 do
   local here = lane.named(ARGV[i], ARGV[i + 1], ARGV[i + 2] ~= '' and ARGV[i + 2] or nil)
   tidy(here)
-  lane.touch(here, lane.is_priority(here.priority) and now or nil, true)
+  lane.touch(here, (bound.level(here.keys) or lane.is_priority(here.priority)) and now or nil, true)
 end
 local classes = lane.flush(now)
 for _, class in ipairs(classes) do

@@ -7,14 +7,15 @@
 --   now        ms      '' = the server's clock; a test passes a time
 --   ...                  names, without the prefix
 -- REPLY
---   {type, ttl_ms, ...}  for each: its type, or 'unowned' for a unique key that no job owns and
---                        that would stay; the TTL as PTTL gives it: -1 for ever, -2 for no key
+--   {type, ttl_ms, ...}  for each: its type, or 'unowned' for a unique or reserved key that no job
+--                        owns and that would stay; the TTL as PTTL gives it: -1 for ever, -2 for no key
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
 -- @include lib/clock.lua
 -- @include lib/record.lua
 -- @include lib/once.lua
+-- @include lib/bound.lua
 
 keys.bind('prefix', 'meta')
 local arg = args.bind('now')
@@ -26,7 +27,9 @@ for i = arg.rest, #ARGV do
   local key = keys.prefix .. ARGV[i]
   local kind, ttl_ms = redis.call('TYPE', key).ok, redis.call('PTTL', key)
   local unique = kind == 'string' and ttl_ms == -1 and string.match(ARGV[i], '^unique:(.*)$')
-  answer[#answer + 1] = unique and not once.owner(unique, clock.now(arg.now)) and 'unowned' or kind
+  local reserved = kind == 'string' and ttl_ms == -1 and string.match(ARGV[i], '^reserved:(.*)$')
+  local unowned = unique and not once.owner(unique, clock.now(arg.now)) or reserved and bound.is_left(reserved)
+  answer[#answer + 1] = unowned and 'unowned' or kind
   answer[#answer + 1] = ttl_ms
 end
 return answer

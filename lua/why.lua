@@ -73,13 +73,13 @@ if paused then
   return answer('paused', { state = job.state, at = paused })
 end
 
--- The facts of a gate that lets no job of a cost through, or nil.
-local function shut(id, cost)
-  local free, at = gate.free(id, cost, now)
+-- The facts of a gate that lets no job of a cost through, or nil. One that holds a reservation has its slot.
+local function shut(id, cost, has_slot)
+  local free, at = (has_slot and gate.free_with_slot or gate.free)(id, cost, now)
   if free > 0 then
     return nil
   end
-  local facts = gate.shown(id, now)
+  local facts = gate.shown(id, has_slot, now)
   facts.state, facts.gate, facts.at = job.state, id, at and clock.text(at) or ''
   if facts.kind == 'limit' or facts.kind == 'lock' then
     local key = id == 'queue' and keys.leases or keys.slots(id)
@@ -88,7 +88,7 @@ local function shut(id, cost)
   return facts
 end
 
-local whole = shut('queue', 1)
+local whole = shut('queue', 1, bound.key(job.lane) ~= nil)
 if whole then
   return answer('whole', whole)
 end

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from taskq.client import AsyncClient as AsyncClient
     from taskq.client import ClaimedJob as ClaimedJob
     from taskq.client import Client as Client
+    from taskq.client import Reservation as Reservation
     from taskq.errors import AdmissionConflict as AdmissionConflict
     from taskq.errors import AdmissionNotFound as AdmissionNotFound
     from taskq.errors import AttemptsExhausted as AttemptsExhausted
@@ -124,6 +125,7 @@ __all__ = [
     "Queue",
     "QueueNotFound",
     "Rate",
+    "Reservation",
     "ResultExpired",
     "ResultTimeout",
     "Retention",
@@ -168,6 +170,7 @@ _HOMES = {
     "Options": "options",
     "Queue": "queue",
     "Rate": "options",
+    "Reservation": "client",
     "Retention": "settings",
     "Retry": "retry",
     "Run": "schedules",

@@ -96,6 +96,14 @@ class QueueKeys:
         """Who owns a unique key."""
         return f"{self.prefix}unique:{key}"
 
+    def reserved(self, key: str) -> str:
+        """Which reservation holds a key, and its job."""
+        return f"{self.prefix}reserved:{key}"
+
+    def reservation(self, token: str) -> str:
+        """What is known of a reservation."""
+        return f"{self.prefix}reservation:{token}"
+
     def merged(self, id: str) -> str:
         """Whose job a call of this id replaced."""
         return f"{self.prefix}merged:{id}"

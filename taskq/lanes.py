@@ -76,8 +76,14 @@ def lane(group: str, gates: Iterable[str]) -> str:
 
 
 def gate(name: str, *, lock: bool = False) -> str:
-    """The name of one of a job's gates, without its value: a limit's, or `!` and a lock's."""
-    return ("!" if lock else "") + encoded(name)
+    """The name of one of a job's gates, without its value: a limit's, or `!` and a lock's.
+
+    A limit's begins with no `+`: that is the gate of a reservation.
+    """
+    if lock:
+        return "!" + encoded(name)
+    text = encoded(name)
+    return "%2B" + text[1:] if text.startswith("+") else text
 
 
 def once(key: str, how: str) -> str:
@@ -98,7 +104,7 @@ def parsed(text: str) -> tuple[str | None, list[str], str | None]:
     group, _, passed = text.partition(":")
     gates = [each.partition("#")[0] for each in passed.split(",") if each]
     locks = [each[1:] for each in gates if each[0] == "!"]
-    limits = [each for each in gates if each[0] not in "!*#"]
+    limits = [each for each in gates if each[0] not in "!*#+"]
     return (None if group == NO_KEY or not group else group), limits, locks[0] if locks else None
 
 

@@ -1,4 +1,4 @@
-"""What `enqueue_many` and its twin share: calls checked, their jobs sealed, a failure's remains told apart. Pure."""
+"""What `enqueue_many`, `bind` and their twins share: calls checked, jobs sealed, what came of them. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from taskq.calls import Plan
 from taskq.client.batch import Interrupted
-from taskq.commands import NewJob
+from taskq.commands import Bound, NewJob
 from taskq.errors import EnqueueFailed, shown
+from taskq.handle import Job
 from taskq.home import Home
 from taskq.task import Call, handle_of
 
-__all__ = ["Interrupted", "checked_calls", "enqueue_failed", "seal"]
+__all__ = ["Interrupted", "bound_handle", "checked_calls", "enqueue_failed", "seal"]
 
 R = TypeVar("R")
 
@@ -31,6 +32,13 @@ def checked_calls(calls: Iterable[Call[R]], exists: str) -> list[Call[R]]:
 def seal(call: Call[Any], plan: Plan) -> NewJob:
     """The job of a call; one that was sent before keeps its id, so that it isn't added twice."""
     return call.sent or plan.new_job(call.payload, call.args, call.kwargs)
+
+
+def bound_handle(home: Home, job: NewJob, bound: Bound) -> Job[Any]:
+    """The handle of a reservation's job: made by this call or the same call before, or one that was there."""
+    if bound.word in {"existing", "replaced"}:
+        return Job(home, bound.id, created=False)
+    return handle_of(home, job._replace(id=bound.id), bound.word)
 
 
 def enqueue_failed(

@@ -33,6 +33,8 @@ PERMANENT = {
     r"leases": "running jobs",
     r"prune": "ended jobs; bounded by retention",
     r"unique:.+": "owned by a living job: its end frees it, whatever that is",
+    r"reservations": "slots taken for jobs to come; a lapsed one goes with the next, or by the nodes' sweep",
+    r"reserved:.+": "held for a job until its first attempt is over; unbound it has a TTL",
     r"meta": "one hash a queue",
     r"events": "capped by length and by bytes",
     r"stats": "totals: one hash a queue",

@@ -79,6 +79,9 @@ function birth.write(jobs, now)
   local registered = {}
   for _, job in ipairs(jobs) do
     local more = job.more
+    if job.replaces and bound.key(job.replaces.lane) and not bound.key(job.lane) then
+      job.lane = bound.with(job.lane, bound.key(job.replaces.lane))
+    end
     local function set(field, value)
       more[#more + 1] = field
       more[#more + 1] = value

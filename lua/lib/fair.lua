@@ -83,7 +83,7 @@ function fair.best(class, want, top)
     if not priority then
       return nil
     end
-    local here = lane.is_priority(priority) and next_lane(class, priority, want)
+    local here = (priority == bound.LEVEL or lane.is_priority(priority)) and next_lane(class, priority, want)
     if here then
       return here
     end
@@ -92,6 +92,11 @@ function fair.best(class, want, top)
     end
   end
   return nil
+end
+
+-- As `best`, among jobs that hold a reservation alone.
+function fair.bound(class, want)
+  return redis.call('ZSCORE', keys.levels(class), bound.LEVEL) and next_lane(class, bound.LEVEL, want) or nil
 end
 
 -- So many jobs of a lane were given out in its turn.

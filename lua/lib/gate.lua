@@ -55,9 +55,10 @@ local function spec_of(id)
 end
 
 -- How many hold a slot.
-local function holders(id, spec)
+local function holders(id, spec, now)
   if not spec.held then
-    spec.held = redis.call('ZCARD', id == ALL_LANES and keys.leases or keys.slots(id))
+    local whole = id == ALL_LANES
+    spec.held = redis.call('ZCARD', whole and keys.leases or keys.slots(id)) + (whole and bound.taken(now) or 0)
   end
   return spec.held
 end
@@ -85,7 +86,7 @@ function gate.free(id, cost, now)
   end
   local free, look_at = HUGE, nil
   if spec.most then
-    free = math.max(0, spec.most - holders(id, spec))
+    free = math.max(0, spec.most - holders(id, spec, now))
   end
   if spec.per_us then
     local allowed, at = tokens(id, spec, cost, now)
@@ -94,15 +95,25 @@ function gate.free(id, cost, now)
   return free, look_at
 end
 
--- What shuts a gate, for those who look.
-function gate.shown(id, now)
+-- As `free`, for jobs that have their slot of it already.
+function gate.free_with_slot(id, cost, now)
   local spec = spec_of(id)
-  local full = spec.most and holders(id, spec) >= spec.most
+  local most = spec.most
+  spec.most = nil
+  local free, look_at = gate.free(id, cost, now)
+  spec.most = most
+  return free, look_at
+end
+
+-- What shuts a gate, for those who look.
+function gate.shown(id, has_slot, now)
+  local spec = spec_of(id)
+  local full = spec.most and not has_slot and holders(id, spec, now) >= spec.most
   local kind = spec.paused and 'paused' or (spec.shut_until or 0) > now and 'blocked' or full and 'limit' or 'rate'
   if string.sub(id, 1, 1) == '!' then
     kind = 'lock'
   end
-  return { kind = kind, held = spec.most and holders(id, spec) or 0, most = spec.most or '' }
+  return { kind = kind, held = spec.most and holders(id, spec, now) or 0, most = spec.most or '' }
 end
 
 -- The name of a lock of this job that another holds, or nil.
@@ -149,7 +160,7 @@ function gate.take(here, ids, now)
         rows[#rows + 1] = clock.text(now)
         rows[#rows + 1] = id
       end
-      holders(each.id, spec)
+      holders(each.id, spec, now)
       spec.held = spec.held + redis.call('ZADD', keys.slots(each.id), unpack(rows))
     end
     spend(each.id, spec, each.cost * #ids, now)
@@ -210,17 +221,18 @@ function gate.due(now)
   end
 end
 
--- How many jobs the queue as a whole may begin now. A claim that it stops leaves word of its classes, for whoever frees
--- a slot.
+-- How many jobs the queue as a whole may begin now, and how many with those that hold a reservation. A claim that it
+-- stops leaves word of its classes, for whoever frees a slot.
 function gate.queue(classes, now)
   local free, look_at = gate.free(ALL_LANES, 1, now)
   if free == 0 then
+    look_at = look_at or bound.lapse(now)
     for _, class in ipairs(classes) do
       redis.call('ZADD', keys.parks(ALL_LANES), 0, class)
     end
-    redis.call('ZADD', keys.gates, clock.text(look_at or now + AGAIN_MS), ALL_LANES)
+    redis.call('ZADD', keys.gates, clock.text(math.min(look_at or now + AGAIN_MS, now + AGAIN_MS)), ALL_LANES)
   end
-  return free
+  return free, gate.free_with_slot(ALL_LANES, 1, now)
 end
 
 function gate.spend_queue(amount, now)

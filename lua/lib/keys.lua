@@ -73,6 +73,14 @@ function keys.unique(key)
   return keys.prefix .. 'unique:' .. key
 end
 
+function keys.reserved(key)
+  return keys.prefix .. 'reserved:' .. key
+end
+
+function keys.reservation(token)
+  return keys.prefix .. 'reservation:' .. token
+end
+
 function keys.merged(id)
   return keys.prefix .. 'merged:' .. id
 end

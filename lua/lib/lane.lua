@@ -7,6 +7,7 @@
 -- stream can repeat an id.
 
 -- @include lib/needs.lua
+-- @include lib/bound.lua
 
 local lane = { known = {}, order = {}, left = {}, unparked = {}, counted = 0, fresh = 0 }
 
@@ -42,7 +43,7 @@ function lane.gates(text)
   if found == nil then
     found = {}
     local group, gates = string.match(text, '^([^:]*):(.*)$')
-    for each in string.gmatch(gates, '[^,]+') do
+    for each in string.gmatch(bound.others(gates), '[^,]+') do
       local id, cost = string.match(each, '^(.-)#(%d+)$')
       found[#found + 1] = { id = id or each, cost = cost and math.max(1, tonumber(cost)) or 1, slots = true }
     end
@@ -96,7 +97,8 @@ function lane.from(name)
   if not class then
     class, priority = string.match(name, '^([^:]+):([^:]+)$')
   end
-  if lane.is_class(class) and lane.is_priority(priority) and (not text or lane.is_keys(text)) then
+  local level = bound.level(text) or lane.is_priority(priority) and priority
+  if lane.is_class(class) and level == priority and (not text or lane.is_keys(text)) then
     return lane.named(class, priority, text)
   end
   return nil
@@ -105,7 +107,7 @@ end
 function lane.of(job)
   local class = lane.is_class(job.class) and job.class or 'async'
   local text = lane.is_keys(job.lane) and job.lane or nil
-  return lane.named(class, lane.is_priority(job.priority) and job.priority or '0', text)
+  return lane.named(class, bound.level(text) or lane.is_priority(job.priority) and job.priority or '0', text)
 end
 
 -- How many jobs wait in lanes with keys is counted for those who look: of such lanes there may be too many to ask.

@@ -161,6 +161,14 @@ function state.move(job, to, now, more, option)
     error('a ' .. tostring(from) .. ' job cannot become ' .. to, 0)
   end
   leave(job, to)
+  if job.lane and bound.key(job.lane) then
+    if to == 'running' then
+      bound.begins(job, now)
+    elseif from == 'running' or ENDS_IN[to] then
+      bound.leaves(job, more)
+      gate.left = true
+    end
+  end
   if ENDS_IN[to] then
     local at = finish(job, to, now)
     if at then
@@ -234,7 +242,8 @@ function state.condemn(id, now)
     redis.put_aside(job.key)
     more = { 'created_at', clock.text(now), 'reason', 'BadRecord: this was no job record' }
   else
-    job.once = redis.call('HGET', job.key, 'once') or nil
+    local found = redis.call('HMGET', job.key, 'once', 'lane')
+    job.once, job.lane = found[1] or nil, found[2] or nil
   end
   state.move(job, 'failed', now, more)
   redis.call('HSETNX', job.key, 'task', '?')

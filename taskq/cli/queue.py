@@ -1,4 +1,4 @@
-"""`taskq queue …`: list, pause, resume, purge."""
+"""`taskq queue …`: list, pause, resume, purge, reservations."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ COUNTED = ("pending", "scheduled", "available", "running", "retryable", "complet
 
 @click.group(
     cls=Noun,
-    later=("show", "limit", "reservations"),
+    later=("show", "limit"),
     examples=("taskq queue pause email",),
 )
 @server_options
 def queue() -> None:
-    """Queues: list, pause, resume, purge."""
+    """Queues: list, pause, resume, purge, reservations."""
 
 
 def queue_table(rows: Sequence[dict[str, Any]]) -> None:
@@ -106,3 +106,38 @@ def purge(*, names: tuple[str, ...], every: bool, states: str | None, yes: bool)
         return
     confirm("cancel them?", yes=yes)
     scope.tell({name: place.client.purge(name, states=chosen) for name in known}, "cancelled")
+
+
+@queue.command(
+    short_help="Slots that are taken for jobs to come.",
+    examples=("taskq queue reservations email --json",),
+)
+@click.argument("name", metavar="QUEUE")
+@page_options("Reservations", 50)
+@json_option
+@server_options
+def reservations(*, name: str, limit: int, offset: int, json_: bool) -> None:
+    """The reservations that hold a slot of a queue: those that wait to be bound, then those that have their job.
+
+    A reservation's slot is free once its job's first attempt is over, or when it lapses unbound.
+    """
+    place = app()
+    (known,) = scope.known_queues(place, (name,))
+    page = place.queue(known).reservations(limit=limit, offset=offset)
+    if json_:
+        output.document(page)
+        return
+    rows = [
+        (
+            each["key"] or "",
+            each["state"] or "",
+            each["job"] or "",
+            output.instant(each["created_at"]),
+            output.instant(each["expires_at"]),
+            each["token"],
+        )
+        for each in page["data"]
+    ]
+    columns = ("key", "state", "job", "created at", "expires at", "token")
+    output.table(columns, rows, spare={"created at": 0, "expires at": 0, "token": 12, "job": 12})
+    output.next_page(len(rows), page["total"], offset)

@@ -4,8 +4,9 @@ They have the same methods, one line each over `operations`; what an operation
 does, and what it raises, is said on its command in `taskq.commands`.
 """
 
+from taskq.client.admission import Reservation
 from taskq.client.asynchronous import AsyncClient
 from taskq.client.claims import ClaimedJob
 from taskq.client.synchronous import Client
 
-__all__ = ["AsyncClient", "ClaimedJob", "Client"]
+__all__ = ["AsyncClient", "ClaimedJob", "Client", "Reservation"]

@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from taskq import commands, keys
-from taskq.client import batch, claims, operations, sweep
+from taskq.client import admission, batch, claims, operations, sweep
+from taskq.client.admission import DEFAULT_TTL, Reservation
 from taskq.client.claims import ClaimedJob
 from taskq.client.ending import ended, look_again, still_waits, until
-from taskq.commands import Command, NewJob
+from taskq.commands import Bound, Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
@@ -313,6 +314,36 @@ class AsyncClient:
             offset += claims.PAGE
             if offset >= page.total:
                 return list(found.values())
+
+    # --- reservations: slots taken before there is a job
+
+    async def reserve(
+        self, queue: str, key: object, *, max_concurrency: int, outside_occupancy: int = 0, ttl: Duration = DEFAULT_TTL
+    ) -> Reservation:
+        """Takes a slot of the queue's capacity for a key, before there is a job. See `Queue.reserve`."""
+        command = admission.reserve(self._namespace, queue, key, slots=(max_concurrency, outside_occupancy), ttl=ttl)
+        if queue not in self._known:
+            await self.register(queue)
+        return await run_async(self.server, command)
+
+    async def bind(self, token: str, job: NewJob) -> Bound:
+        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. See `commands.bind`."""
+        return await run_async(self.server, admission.bind(self._namespace, token, job))
+
+    async def release_reservation(self, token: str) -> None:
+        """Gives a reservation back. See `commands.release_reservation`."""
+        await run_async(self.server, admission.release(self._namespace, token))
+
+    async def finalize(self, queue: str, key: object) -> bool:
+        """Frees the key and the slot that an attempt has left behind; whether there was something to free."""
+        command = admission.finalize(self._namespace, queue, key)
+        return command is not None and await run_async(self.server, command)
+
+    async def cleanup_reservations(self, queue: str, *, older_than: Duration) -> int:
+        """Takes back reservations that hold a slot for nothing; how many. See `Queue.cleanup_reservations`."""
+        jobs = admission.cleanup(self._namespace, queue, older_than)
+        await self._there(queue)
+        return await self._drive(jobs)
 
     # --- the rest
 

@@ -1,5 +1,18 @@
 """Every operation as a value, one file a noun. `taskq.connection` runs them; nothing here does I/O."""
 
+from taskq.commands.admission import (
+    RESERVATIONS,
+    Bound,
+    Reserved,
+    StoredReservation,
+    StoredReservations,
+    bind,
+    finalize,
+    release_reservation,
+    reservations,
+    reserve,
+    sweep_reservations,
+)
 from taskq.commands.claim import Claim, Claimed, Classes, claim, classes
 from taskq.commands.command import Arg, Command
 from taskq.commands.enqueue import BATCH_MAX, NewJob, enqueue
@@ -55,8 +68,10 @@ from taskq.commands.why import Shut, why
 
 __all__ = [
     "BATCH_MAX",
+    "RESERVATIONS",
     "WAITING",
     "Arg",
+    "Bound",
     "Buried",
     "Claim",
     "Claimed",
@@ -91,13 +106,17 @@ __all__ = [
     "Relayed",
     "Release",
     "Reported",
+    "Reserved",
     "Shut",
     "Snoozed",
+    "StoredReservation",
+    "StoredReservations",
     "StoredRun",
     "StoredSchedule",
     "StoredSchedules",
     "backlog",
     "beat",
+    "bind",
     "bury",
     "cancel",
     "claim",
@@ -115,6 +134,7 @@ __all__ = [
     "expire",
     "fail",
     "fetch",
+    "finalize",
     "fire",
     "forget_nodes",
     "leader",
@@ -142,9 +162,12 @@ __all__ = [
     "register_queue",
     "relayed",
     "release",
+    "release_reservation",
     "remove_schedule",
     "renew",
     "report",
+    "reservations",
+    "reserve",
     "resign",
     "resume",
     "resume_schedule",
@@ -153,6 +176,7 @@ __all__ = [
     "schedules",
     "snooze",
     "start",
+    "sweep_reservations",
     "task_info",
     "wait",
     "wake",

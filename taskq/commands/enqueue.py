@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Arg, Command, build, text, texts
-from taskq.errors import DuplicateJob, JobAlreadyExists, TooManyClasses
+from taskq.errors import DuplicateJob, JobAlreadyExists, TaskQError, TooManyClasses
 from taskq.keys import QueueKeys
 
 #: The most jobs that one call may carry: longer calls held the server for too long (measured: 1,000 jobs, 40 ms).
@@ -83,9 +83,15 @@ def _read(reply: Any) -> list[str]:
     if reply[0] == b"exists":
         message = f"job {text(reply[1])} exists already; nothing was added"
         raise JobAlreadyExists(message)
-    if reply[0] == b"duplicate":
-        id, key, owner = texts(reply[1:])
-        raise DuplicateJob(f"job {owner} owns the unique key {key} of {id}; nothing was added", owner=owner)
-    if reply[0] == b"classes":
-        raise TooManyClasses(f"{TooManyClasses()} Nothing was added for a job that needs {text(reply[1])}.")
+    if reply[0] in {b"duplicate", b"classes"}:
+        word, *facts = texts(reply)
+        raise refused(word, facts)
     return texts(reply[1:])
+
+
+def refused(word: str, facts: Sequence[str]) -> TaskQError:
+    """The error of a call that adds jobs and was refused, `duplicate` or `classes`, with what its script tells."""
+    if word == "duplicate":
+        id, key, owner = facts
+        return DuplicateJob(f"job {owner} owns the unique key {key} of {id}; nothing was added", owner=owner)
+    return TooManyClasses(f"{TooManyClasses()} Nothing was added for a job that needs {facts[0]}.")

@@ -121,6 +121,8 @@ def lane_of(fields: dict[bytes, bytes]) -> str:
     priority = fields.get(b"priority", b"").decode("ascii", "replace")
     keys = fields.get(b"lane", b"").decode("ascii", "replace")
     level = f"{klass if is_class(klass) else 'async'}:{priority if is_priority(priority) else '0'}"
+    if is_keys(keys) and re.search(r"[:,]\+[^,]", keys):  # it holds a reservation: above all priorities
+        level = level.partition(":")[0] + ":512"
     return f"{level}:{keys}" if is_keys(keys) else level
 
 
@@ -169,7 +171,7 @@ def needs_marker(facts: LaneFacts) -> bool:
 
 # --- keys ---------------------------------------------------------------------
 
-_ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty", "gates", "tags")
+_ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty", "gates", "tags", "reservations")
 _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("|".join(_ZSETS), "zset", None),
     ("classes|kinds|meta|stats|limits|weights", "hash", None),
@@ -178,6 +180,8 @@ _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("(levels|groups|lanes|front|wake|slots|parked|parks):.*", "zset", None),
     ("rate:.*", "string", 30 * _DAY_MS),
     ("unique:.*", "string", None),
+    ("reserved:.*", "string", None),
+    ("reservation:.*", "hash", 30 * _DAY_MS),
     ("merged:.*", "string", 60_000),
     ("body:.*", "stream", None),
     ("claimed:.*", "hash", _HOUR_MS),
@@ -199,7 +203,7 @@ def of_key(wanted: Wanted, kind: str, ttl_ms: int) -> Iterator[Breach]:
     if kind == "none":
         return
     if kind == "unowned":
-        yield Breach("unowned", wanted.name, "is a unique key, and no living job owns it")
+        yield Breach("unowned", wanted.name, "is held for a job, and there is none that could own it")
     elif wanted.kind not in {"", kind}:
         yield Breach("wrong kind", wanted.name, f"is a {kind} and should be a {wanted.kind}")
     elif wanted.ttl_ms is not None and ttl_ms == -1:

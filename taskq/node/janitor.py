@@ -1,9 +1,12 @@
-"""Removes ended jobs whose time is over, in bounded steps, from every queue this node serves.
+"""Removes ended jobs whose time is over, and reservations that hold a slot for nothing, in bounded steps, from every
+queue this node serves.
 
-Finishing removes a few as it goes; this is for queues where nothing finishes any more.
+Finishing and reserving remove a few as they go; this is for queues where neither happens any more.
 """
 
 from __future__ import annotations
+
+import time
 
 from taskq import commands
 from taskq.keys import QueueKeys
@@ -12,6 +15,7 @@ from taskq.node.queues import Queues
 EVERY_S = 5.0
 BUSY_S = 0.05  # while there is more: other calls get their turn in between
 LIMIT = 100
+RESERVATIONS_EVERY_S = 60.0
 
 
 class Janitor:
@@ -20,6 +24,7 @@ class Janitor:
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
         self._full = False
+        self._reservations: dict[str, tuple[float, int]] = {}  # queue → when to look at its next, and from where on
 
     async def step(self) -> float:
         """Prune each queue once, at most 100 jobs; soon again while one was full."""
@@ -30,3 +35,15 @@ class Janitor:
     async def _prune(self, q: QueueKeys) -> None:
         if await self._queues.run(commands.prune(q, limit=LIMIT)) >= LIMIT:
             self._full = True
+        await self._take_back(q)
+
+    async def _take_back(self, q: QueueKeys) -> None:
+        due, at = self._reservations.get(q.name, (0.0, 0))
+        if time.monotonic() < due:
+            return
+        sweep = commands.sweep_reservations
+        steps = [sweep(q, "unbound", limit=LIMIT), sweep(q, "bound", skip=at, limit=LIMIT)]
+        (lapsed, _), (dropped, looked) = await self._queues.run_many(steps)
+        more = looked >= LIMIT
+        wait_s = 0.0 if more or lapsed >= LIMIT else RESERVATIONS_EVERY_S
+        self._reservations[q.name] = (time.monotonic() + wait_s, at + looked - dropped if more else 0)

@@ -124,3 +124,20 @@ def test_dispatch_has_the_defaults_of_the_surface(taskq, app):
     page = app.inspector.jobs(queue="default")
     assert page["total"] == 10
     assert page["data"][0]["kwargs"] == {"fail_rate": 30.0, "delay": 500.0}
+
+
+def test_reservations_are_shown_with_their_jobs(taskq, app):
+    queue = app.queue("email")
+    slots = [queue.reserve(("tenant", n), max_concurrency=3) for n in range(2)]
+    job = queue.bind(slots[1].token, app.by_name("a.b", queue="email").call())
+    page = json.loads(taskq("queue", "reservations", "email", "--json").stdout)
+    assert page == queue.reservations()
+    assert [(each["key"], each["state"], each["job"]) for each in page["data"]] == [
+        ("tenant/0", "reserved", None),
+        ("tenant/1", "available", job.id),
+    ]
+    lines = taskq("queue", "reservations", "email", "--limit", "1").stdout.splitlines()
+    assert lines[1].split()[:2] == ["tenant/0", "reserved"]
+    mistyped = taskq("queue", "reservations", "emial")
+    assert mistyped.exit_code == 1
+    assert "did you mean 'email'" in mistyped.stderr

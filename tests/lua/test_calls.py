@@ -6,7 +6,7 @@ Counted inside the script. A figure here may fall; one that has to rise wants a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -211,6 +211,14 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "locks": (6, 0, lambda room, n: _after(_lock(room, n), commands.locks(_registry(room), now=room.now))),
 }
 COSTS |= {
+    # n: reservations that lapsed, or stand there.
+    "reserve": (55, 0, lambda room, n: _after(_reserved(room, n, later=9000), _reserve(room, n))),
+    "bind": (30, 0, lambda room, n: _after(_reserved(room, n), _bind(room))),
+    "release_reservation": (10, 0, lambda room, n: _after(_reserved(room, n), _give(room))),
+    "finalize": (8, 0, lambda room, n: _after(_reserved(room, n), commands.finalize(room.q, key="k0", now=room.now))),
+    "sweep_reservations": (4, 5, lambda room, n: _after(_reserved(room, n, later=9000), _sweep(room))),
+    "sweep_reservations again": (4, 4, lambda room, n: _after(_all_bound(room, n), _sweep(room, "bound"))),
+    "reservations": (4, 2, lambda room, n: _after(_all_bound(room, n), commands.reservations(room.q, limit=100))),
     # Those of `taskq fsck`, which nobody waits for.
     "scan": (1, 0, lambda room, n: fsck.scan(room.q, f"{room.q.prefix}*", count=n)),
     "members": (2, 0, lambda room, n: _after(enqueued(room, n), fsck.members(room.q, "body:async:0"))),
@@ -227,6 +235,34 @@ COSTS |= {
 }
 # Called without an injected time, these read the clock once.
 CLOCK = {"forget_nodes": 1}
+
+
+def _reserve(room: Room, n: int) -> Command[Any]:
+    return commands.reserve(room.q, token=f"default:{n}", key=f"k{n}", most=1000, ttl_ms=5000, now=room.now)
+
+
+def _reserved(room: Room, n: int, later: int = 0) -> None:
+    for i in range(n):
+        assert room.run(_reserve(room, i)).word == "reserved"
+    room.now += later
+
+
+def _bind(room: Room) -> Command[Any]:
+    return commands.bind(room.q, token="default:0", job=new("bound"), now=room.now)
+
+
+def _all_bound(room: Room, n: int) -> None:
+    _reserved(room, n)
+    for i in range(n):
+        room.do(commands.bind, token=f"default:{i}", job=new(f"bound{i}"))
+
+
+def _give(room: Room) -> Command[Any]:
+    return commands.release_reservation(room.q, token="default:0", call="x", now=room.now)
+
+
+def _sweep(room: Room, which: Literal["unbound", "bound"] = "unbound") -> Command[Any]:
+    return commands.sweep_reservations(room.q, which, older_ms=0, limit=100, now=room.now)
 
 
 def _rows(ids: list[str]) -> list[fsck.Row]:

@@ -17,7 +17,7 @@ from tests.lua.test_calls import COSTS
 from tests.lua.test_cancel import seed
 
 # What adds jobs is refused, whole: it stays due, or on its way.
-REFUSED = {"enqueue", "fire", "run_schedule", "receive"}
+REFUSED = {"bind", "enqueue", "fire", "run_schedule", "receive"}
 
 
 @contextmanager

@@ -24,6 +24,8 @@ BUILT = {
     **dict.fromkeys(("slots", "rate", "parks"), ("crm=acme%20corp",)),
     "parked": ("!account=17", "async"),
     "unique": ("shop.send:a%20b/c",),
+    "reserved": ("nightly%20report",),
+    "reservation": ("email:f00d",),
     "merged": ("email:own.id_1-x",),
 }
 OF_THE_CLUSTER = {

@@ -5,6 +5,7 @@ must answer, and the reader of each reply must understand it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from taskq import commands, keys
@@ -94,6 +95,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     for id in ids:
         yield commands.why(q, id, now=now)
     yield commands.declare(q, kinds={"t": "async"}, retention={}, now=now)
+    yield from _admission(room, worker)
     yield from _fsck(room, ids)
     yield from _registry(room)
 
@@ -119,6 +121,24 @@ def _offers(room: Room, worker: str) -> Iterator[Command[Any]]:
     yield commands.report(q, worker=worker, reports=[Reported(*offer, b"p") for offer in offers], now=now)
     yield commands.leases(q, now=now).then(lambda found: [lease_of(*job, found.now_ms) for job in found.jobs])
     yield commands.leases(q, ["default:available", "default:nobody"], now=now)
+
+
+def _admission(room: Room, worker: str) -> Iterator[Command[Any]]:
+    """Two slots are taken, one is bound, both are given up; one is left to lapse."""
+    q, now = room.q, room.now
+    for n in range(3):
+        yield commands.reserve(q, token=f"default:{worker}{n}", key=f"k{n}", most=1000, ttl_ms=5000, now=now)
+    yield commands.bind(q, token=f"default:{worker}0", job=new(f"{worker}bound"), now=now)
+    yield commands.reservations(q, now=now)
+    yield commands.why(q, f"default:{worker}bound", now=now)
+    yield commands.cancel(q, [f"default:{worker}bound"], partial=True, now=now)
+    # Whose key was spoilt isn't known, and then nothing is given back.
+    for n in range(2):
+        release = commands.release_reservation(q, token=f"default:{worker}{n}", call="x", now=now)
+        yield replace(release, read=lambda reply: reply)
+    yield commands.finalize(q, key="k0", now=now)
+    yield commands.sweep_reservations(q, "unbound", now=now)
+    yield commands.sweep_reservations(q, "bound", older_ms=0, now=now)
 
 
 def _ends(room: Room, jobs: list[commands.Claimed], worker: str) -> Iterator[Command[Any]]:

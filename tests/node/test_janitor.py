@@ -31,3 +31,21 @@ async def test_prunes_in_steps_and_comes_back_soon_while_there_is_more(ground, m
     assert counts[0] >= 4 or counts == [0]
     assert counts[-1] == 0
     assert delays[-1] == janitor.EVERY_S
+
+
+async def test_takes_back_what_holds_a_slot_for_nothing_but_not_every_time(ground, monkeypatch):
+    then = wall_ms() - 100_000
+    for n in range(5):
+        await ground.do(commands.reserve(ground.q, token=f"default:{n}", key=f"k{n}", most=9, ttl_ms=1000, now=then))
+    cleaning = Janitor(ground.queues("default"))
+
+    async def left():
+        return await ground.do(commands.sweep_reservations(ground.q, "unbound", older_ms=10**9, limit=100))
+
+    monkeypatch.setattr(janitor, "LIMIT", 3)
+    await cleaning.step()
+    await cleaning.step()
+    assert await left() == (0, 0)
+    await ground.do(commands.reserve(ground.q, token="default:9", key="k9", most=9, ttl_ms=1000, now=then))
+    await cleaning.step()
+    assert await left() == (1, 1), "within a minute it isn't looked at again"

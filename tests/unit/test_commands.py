@@ -26,6 +26,7 @@ from taskq.commands import (
     Release,
     Snoozed,
 )
+from taskq.commands.admission import fingerprint
 from taskq.errors import InvalidTransition, JobAlreadyExists, JobNotFound, LeadershipLost, NodeNotFound
 
 Q = keys.queue("ns", "email")
@@ -59,6 +60,12 @@ CALLS: dict[str, commands.Command[Any]] = {
     "prune": commands.prune(Q, limit=5, now=7),
     "wake": commands.wake(Q, {"async": 1}, now=7),
     "why": commands.why(Q, "email:1", now=7),
+    "reserve": commands.reserve(Q, token="email:r", key="k", most=3, outside=1, ttl_ms=9, now=7),
+    "bind": commands.bind(Q, token="email:r", job=JOB, now=7),
+    "release_reservation": commands.release_reservation(Q, token="email:r", call="f00d", now=7),
+    "finalize": commands.finalize(Q, key="k", now=7),
+    "sweep_reservations": commands.sweep_reservations(Q, "bound", older_ms=9, skip=4, limit=5, now=7),
+    "reservations": commands.reservations(Q, offset=4, limit=5, now=7),
     "cancel": commands.cancel(Q, ["email:1"], running=False, force=True, partial=True, token="f00d", now=7),
     "retry": commands.retry(Q, ["email:1"], partial=True, token="f00d", now=7),
     "pause": commands.pause(Q, now=7),
@@ -137,6 +144,17 @@ ARGUMENTS: dict[str, list[Any]] = {
     "prune": [7, 5],
     "wake": [7, "async"],
     "why": [7, "email:1"],
+    "reserve": [7, "email:r", "k", 3, 1, 9],
+    "bind": [
+        7,
+        "email:r",
+        fingerprint(JOB),
+        *["email:1", "token", "t", "async", "", 5, "+10", "", "", "", 2, "payload", b"\x00", "keep", 0],
+    ],
+    "release_reservation": [7, "email:r", "f00d"],
+    "finalize": [7, "k"],
+    "sweep_reservations": [7, "bound", 9, 4, 5],
+    "reservations": [7, 4, 5],
     "cancel": [7, 0, 1, 1, "f00d", "email:1"],
     "retry": [7, 1, "f00d", "email:1"],
     "pause": [7],
@@ -228,8 +246,8 @@ def test_the_servers_clock_is_the_default(name):
     assert scripts.load(name).args[0] == "now"
 
 
-def test_only_an_enqueue_waits_for_replicas():
-    assert {name for name, call in CALLS.items() if call.durable} == {"enqueue"}
+def test_only_what_adds_jobs_waits_for_replicas():
+    assert {name for name, call in CALLS.items() if call.durable} == {"enqueue", "bind"}
     assert CALLS["enqueue"].durable == ("email:1", "email:1")
 
 

@@ -1,0 +1,35 @@
+-- Free the key, and the slot, that an attempt has left behind. A key that nobody holds, or that is held by what lives,
+-- is left alone.
+--
+-- KEYS
+--   prefix        string  what every key of this queue starts with
+--   meta          hash    pause, retention, the outage stamp, class version
+--   leases        zset    running jobs by lease expiry
+--   limits        hash    limit, task or key -> its numbers, and whether it is paused
+--   reservations  zset    reservations that aren't bound, by their end
+-- ARGV
+--   now  ms      '' = the server's clock; a test passes a time
+--   key  string  which, encoded
+-- REPLY
+--   number  1 if something was freed, else 0
+
+-- @include lib/args.lua
+-- @include lib/keys.lua
+-- @include lib/clock.lua
+-- @include lib/record.lua
+-- @include lib/lane.lua
+-- @include lib/gate.lua
+-- @include lib/admission.lua
+
+keys.bind('prefix', 'meta', 'leases', 'limits', 'reservations')
+local arg = args.bind('now', 'key')
+
+local now = clock.now(arg.now)
+redis.call('ZREM', keys.reservations, '')
+local token, id = bound.holder(arg.key)
+if not token or admission.lives(arg.key, token, id, now) then
+  return 0
+end
+admission.drop(arg.key, token)
+admission.freed(now)
+return 1
