@@ -124,6 +124,9 @@ local meta = redis.call('HMGET', keys.meta, unpack(META))
 local version = record.number(meta[6], 0)
 local jobs, bytes = {}, 0
 
+-- Epochs grow, also over records that are gone.
+local epoch_floor = math.max(now, record.number(meta[8], 0) + 1)
+
 local function hand_out(job, flat, attempt)
   jobs[#jobs + 1] = { job.id, job.epoch, attempt, flat }
 end
@@ -249,8 +252,7 @@ local function start(id)
     state.move(job, 'failed', now, { 'reason', 'attempts exhausted' })
     return nil
   end
-  local before = math.max(record.number(job.epoch, 0), record.number(meta[8], 0))
-  local epoch = clock.text(math.max(before + 1, now))
+  local epoch = clock.text(math.max(job.epoch and record.number(job.epoch, 0) + 1 or now, epoch_floor))
   local more = { 'epoch', epoch, 'attempt', attempt, 'worker', arg.worker }
   local term = lease.grant(job, more, epoch, now, lease_ms, offer_ms, arg.poller)
   job.epoch, job.attempt = epoch, attempt

@@ -2,9 +2,8 @@
 -- stored. A plain lane has a body (stream) for fresh jobs and a front (sorted set) for returned ones, which a claim
 -- empties first; a lane with keys has a front alone, because a stream with one entry takes kilobytes.
 --
--- Above the lanes stand the levels and groups that lead a claim to the best of them. A lane whose gate is shut is
--- parked under it, out of every claim's way. A body that ran empty is kept for a while, because a deleted and re-made
--- stream can repeat an id.
+-- `lib/lead.lua` is the other half: what leads a claim to them. A body that ran empty is kept for a while, because a
+-- deleted and re-made stream can repeat an id.
 
 -- @include lib/needs.lua
 -- @include lib/bound.lua
@@ -212,7 +211,7 @@ function lane.drop(here, heads, used)
 end
 
 -- Where the head of a lane stands in time, or nil if the lane is empty.
-local function head(here)
+function lane.head(here)
   local first = redis.call('ZRANGE', here.front, 0, 0, 'WITHSCORES')
   if first[2] then
     return tonumber(first[2])
@@ -224,184 +223,6 @@ local function head(here)
   local times = redis.pcall('HMGET', keys.job(entry[2][2]), 'place', 'created_at')
   -- 0 for a record gone or damaged: its turn comes, and it goes.
   return record.number(times[1]) or record.number(times[2], 0)
-end
-
--- --- what leads to lanes
-
-local function lead_to(here, at, only)
-  if only then
-    redis.call('ZADD', here.lanes, only, at, here.name)
-  else
-    redis.call('ZADD', here.lanes, at, here.name)
-  end
-  if here.tag then
-    redis.call('ZADD', here.groups, here.tag, here.group)
-  else
-    redis.call('ZADD', here.groups, 'NX', 0, here.group)
-  end
-  redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
-end
-
--- Returns whether anything led there.
-local function lead_away(here)
-  local left = redis.call('ZREM', here.lanes, here.name)
-  if not here.siblings and redis.call('EXISTS', here.lanes) == 0 then
-    redis.call('ZREM', here.groups, here.group)
-    if not here.others and redis.call('EXISTS', here.groups) == 0 then
-      redis.call('ZREM', here.levels, here.priority)
-    end
-  end
-  return left == 1
-end
-
--- The gate that a lane is parked under, or nil.
-function lane.parked(here)
-  for _, gate in ipairs(here.gates or {}) do
-    if redis.call('ZSCORE', keys.parked(gate.id, here.class), here.name) then
-      return gate.id
-    end
-  end
-  return nil
-end
-
--- A class whose last parked lane is gone from under a gate is forgotten there, and the gate with its last class.
-local function forget_empty(id, class)
-  if redis.call('EXISTS', keys.parked(id, class)) == 0 then
-    redis.call('ZREM', keys.parks(id), class)
-    if redis.call('EXISTS', keys.parks(id)) == 0 then
-      redis.call('ZREM', keys.gates, id)
-    end
-  end
-end
-
--- Puts a lane that was taken from in its right position, or out of the sets that lead to it. Returns whether a claim
--- finds work there.
-local function settle(here, now)
-  local at = here.head_at
-  if not here.head_known then
-    at = head(here)
-  end
-  if at and not lane.parked(here) then
-    lead_to(here, at)
-    return true
-  elseif at then
-    return false
-  end
-  if lead_away(here) and here.gates then
-    lane.left[#lane.left + 1] = here
-  end
-  for _, gate in ipairs(here.gates or {}) do
-    if redis.call('ZREM', keys.parked(gate.id, here.class), here.name) == 1 then
-      forget_empty(gate.id, here.class)
-    end
-  end
-  if not here.keys then
-    redis.call('ZADD', keys.empty, now, here.name)
-  end
-  return false
-end
-
--- Parks a lane under a shut gate, which is to be looked at again at a time. Best priority first, then whose group has
--- had least: a lane that was served parks behind those that weren't.
-local TAGS, SWEEP_MS = 4398046511104, 30000
-
-function lane.park(here, id, look_at, now)
-  local score = (511 - tonumber(here.priority)) * TAGS + math.min(here.start, TAGS - 1)
-  lead_away(here)
-  here.siblings, here.others = nil, nil
-  redis.call('ZADD', keys.parked(id, here.class), score, here.name)
-  redis.call('ZADD', keys.parks(id), 0, here.class)
-  redis.call('ZADD', keys.gates, clock.text(look_at or now + SWEEP_MS), id)
-  lane.left[#lane.left + 1] = here
-end
-
--- Leads claims to so many lanes of a class that are parked under a gate.
-function lane.unpark(id, class, most)
-  local parked = keys.parked(id, class)
-  local names = redis.call('ZRANGE', parked, 0, most - 1)
-  for _, name in ipairs(names) do
-    redis.call('ZREM', parked, name)
-    local here = lane.from(name)
-    local at = here and head(here)
-    if at then
-      lead_to(here, at)
-      lane.unparked[class] = true
-    end
-  end
-  forget_empty(id, class)
-end
-
--- Brings levels, groups and lanes up to date. Returns the classes that got work, each once; those that the sweep
--- dropped meanwhile are entered again.
-function lane.flush(now)
-  local classes, seen = {}, {}
-  for _, here in ipairs(lane.order) do
-    local filled = here.since
-    if here.taken then
-      filled = settle(here, now) and filled
-    elseif filled and lane.parked(here) then
-      filled = nil
-    elseif filled then
-      lead_to(here, filled, 'LT')
-    end
-    if filled and not seen[here.class] then
-      seen[here.class] = true
-      classes[#classes + 1] = here.class
-      if needs.is_narrow(here.class) then
-        needs.enter(here.class, lane.heads(here, 1)[1], now)
-      end
-    end
-    here.since, here.taken, here.touched, here.head_known = nil, nil, nil, false
-    here.tag, here.siblings, here.others = nil, nil, nil
-  end
-  lane.order = {}
-  if lane.counted ~= 0 then
-    redis.call('HINCRBY', keys.meta, 'keyed', lane.counted)
-    lane.counted = 0
-  end
-  return classes
-end
-
--- Whether a lane of that name belongs to a group.
-function lane.belongs(name, class, priority, group)
-  local here = lane.from(name)
-  return here and here.class == class and here.priority == priority and here.group == group
-end
-
--- The highest level of a class, or nil. It may lead nowhere.
-function lane.top(class)
-  return redis.call('ZREVRANGE', keys.levels(class), 0, 0)[1]
-end
-
--- The lane of a group that comes first, or nil: what leads there and isn't one of ours is taken out, so many at a time.
-local STALE_MAX = 64
-
-function lane.first(class, priority, group)
-  local lanes = keys.lanes(class, priority, group)
-  for _ = 1, STALE_MAX do
-    local names = redis.call('ZRANGE', lanes, 0, 1)
-    if not names[1] then
-      return nil
-    elseif lane.belongs(names[1], class, priority, group) then
-      local here = lane.from(names[1])
-      here.siblings = names[2] ~= nil
-      return here
-    end
-    redis.call('ZREM', lanes, names[1])
-  end
-  return nil
-end
-
--- A plain lane that has work and to which nothing leads, because a key was lost. It is led to again.
-function lane.strayed(class, priority)
-  local here = lane.named(class, priority)
-  local at = head(here)
-  if at then
-    lead_to(here, at)
-    return here
-  end
-  lead_away(here)
-  return nil
 end
 
 function lane.length(here)
@@ -425,3 +246,5 @@ function lane.page(here, skip, most)
   end
   return ids
 end
+
+-- @include lib/lead.lua

@@ -61,11 +61,15 @@ function lease.ended(epoch, verb)
 end
 
 -- How long a right lasts isn't written where it is this.
-local USUAL_MS = '8000'
+local USUAL, USUAL_MS = 8000, '8000'
 
 -- Writes into `more` when a job started, or that it is only offered; and for how long its holder has the right, by
 -- which the age of a lease is known. Returns that time.
 function lease.grant(job, more, epoch, now, lease_ms, offer_ms, poller)
+  local fresh = not (job.epoch or job.started_at or job.lapsed or job.lease)
+  if fresh and lease_ms == USUAL and offer_ms == 0 and poller == '' then
+    return lease_ms -- there is nothing to say of it
+  end
   local n, term = #more, offer_ms > 0 and offer_ms or lease_ms
   local function set(field, value)
     more[n + 1], more[n + 2] = field, value

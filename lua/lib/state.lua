@@ -273,6 +273,7 @@ function state.flush(now, quiet)
     redis.call('ZADD', key, unpack(pairs_))
   end
   local classes = lane.flush(now)
+  lane.count()
   gate.flush(now)
   for class in pairs(lane.unparked) do
     classes[#classes + 1] = class
