@@ -40,25 +40,28 @@ def starts_at_once(shop, look):
     assert record.epoch - record.created_at_ms < AT_ONCE_S * 1000
 
 
-@pytest.mark.timeout(180)
-def test_very_many_due_at_one_moment(fleet, shop, look, raw):
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_very_many_due_at_one_moment(fleet, shop, look, raw, count):
     """PERF-03: the server answers in between, no lease is lost, and soon all are available."""
     fleet.start("-w", "2", TASKQ_LEASE="4s")
-    running = shop.app.enqueue_many([shop.nap.call(20), shop.work.call(20)])
+    ahead_s = 10 + count / 1000  # until all of them are there
+    running = shop.app.enqueue_many([shop.nap.call(ahead_s + 10), shop.work.call(ahead_s + 10)])
     look.until(running, "running")
     queue = shop.app.queue("default")
     queue.pause()  # so that only their becoming available is looked at
-    at = datetime.now(UTC) + timedelta(seconds=10)
-    add(look, 20_000, "due", due=str(int(at.timestamp() * 1000)))
-    wait_until(lambda: look.run(commands.counts(look.q)).available, 60)
+    at = datetime.now(UTC) + timedelta(seconds=ahead_s)
+    add(look, count, "due", due=str(int(at.timestamp() * 1000)))
+    assert datetime.now(UTC) < at, "they weren't all there in time: this machine is too slow"
+    wait_until(lambda: look.run(commands.counts(look.q)).available, ahead_s + 60)
     cpu, began = cpu_s(raw), time.monotonic()
-    wait_until(lambda: look.run(commands.counts(look.q)).available == 20_000, 60)
-    assert time.monotonic() - began < 60
+    wait_until(lambda: look.run(commands.counts(look.q)).available == count, 60 + count / 2000)
+    print(f"{count} jobs became available within {time.monotonic() - began:.1f} s")  # noqa: T201 (a figure to keep)
     assert look.leases() == len([job for job in running if look.record(job).state == "running"])
-    assert cpu_s(raw) - cpu < 0.05 * 20_000 / LIMIT, "nobody waits longer for a PING"
-    look.until(running, "completed", 40)
+    assert cpu_s(raw) - cpu < 0.05 * count / LIMIT, "nobody waits longer for a PING"
+    look.until(running, "completed", 40 + ahead_s)
     assert {look.record(job).attempt for job in running} == {1}
-    assert queue.purge() == queue.clear(states=["cancelled"]) == 20_000
+    assert queue.purge() == queue.clear(states=["cancelled"]) == count
     queue.resume()
 
 

@@ -25,8 +25,10 @@ def _no_leaked_keys():
     """Overrides the shared server's check."""
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("away_s", [12, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "away_s", [12, pytest.param(60, marks=pytest.mark.long), pytest.param(600, marks=pytest.mark.long)]
+)
 @pytest.mark.fault("The server restarts with its append-only file")
 def test_the_server_dies_and_comes_back(fleet, shop, own, trial, away_s):
     look = trial.look
