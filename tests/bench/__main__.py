@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from taskq.embedded import Embedded
-from tests.bench import crowd, drain, enqueueing, firing, footprint, idle, latency, scripts
+from tests.bench import crowd, drain, enqueueing, fair, firing, footprint, idle, latency, scripts
 from tests.bench.row import Row
 
 ROWS: dict[str, Callable[[str], list[Row]]] = {
@@ -29,6 +29,8 @@ ROWS: dict[str, Callable[[str], list[Row]]] = {
     "firing": firing.rows,
     "memory": footprint.rows,
     "scripts": scripts.rows,
+    "lanes": fair.lanes,
+    "tenants": fair.waits,
     "idle": idle.rows,
 }
 

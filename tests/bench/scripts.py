@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -41,11 +42,16 @@ def _run(client: Any, command: commands.Command[Any]) -> Any:
     return command.read(client.evalsha(command.script.sha, len(command.keys), *command.keys, *command.args))
 
 
-def _ours(client: Any) -> tuple[float, float, float]:
+def cost_us(client: Any, lane: Callable[[int], str]) -> tuple[float, float]:
+    """µs of the server's CPU a job for claim and complete, where each job's lane has these keys."""
+    return _ours(client, lane)[1:]
+
+
+def _ours(client: Any, lane: Callable[[int], str] = lambda _: "") -> tuple[float, float, float]:
     q = keys.queue("bench", "default")
     marks = [_cpu_us(client)]
     for first in range(0, JOBS, 250):
-        _run(client, commands.enqueue(q, [_job(number) for number in range(first, first + 250)]))
+        _run(client, commands.enqueue(q, [_job(number, lane(number)) for number in range(first, first + 250)]))
     marks.append(_cpu_us(client))
     claims = [
         _run(
@@ -62,8 +68,9 @@ def _ours(client: Any) -> tuple[float, float, float]:
     return first, second, third
 
 
-def _job(number: int) -> commands.NewJob:
-    return commands.NewJob(f"default:0192f-{number:030d}", "", "noop", "async", 0, "", "", {"payload": b"x" * 60})
+def _job(number: int, lane: str) -> commands.NewJob:
+    fields = {"payload": b"x" * 60}
+    return commands.NewJob(f"default:0192f-{number:030d}", "", "noop", "async", 0, "", "", fields, lane)
 
 
 def _bare(client: Any) -> tuple[float, float]:
