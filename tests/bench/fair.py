@@ -70,7 +70,8 @@ def _waits(app: TaskQ, client: redis.Redis, draw: random.Random, count: int) -> 
         began = time.monotonic()
         command = commands.enqueue(q, [job])
         client.evalsha(command.script.sha, len(command.keys), *command.keys, *command.args)
-        until(lambda key=q.job(id): client.hget(key, "epoch"), every_s=0.001)  # type: ignore[misc]
+        key = q.job(id)
+        until(lambda key=key: client.hget(key, "epoch"), every_s=0.001)  # type: ignore[misc]
         found.append(1000 * (time.monotonic() - began))
     return found
 
