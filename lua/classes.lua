@@ -1,4 +1,5 @@
 -- The narrow classes of a queue that a worker may serve: those without a target, and those with one of its names.
+-- Or all of them.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -6,7 +7,7 @@
 --   classes    hash    class -> what it needs of a worker
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
---   ...                  the targets that are meant, as they stand in requirements
+--   ...                  the targets that are meant, as they stand in requirements; '*' = every one
 -- REPLY
 --   {version, {class, requirement, ...}}
 
@@ -26,7 +27,7 @@ end
 local answer, flat = {}, redis.call('HGETALL', keys.classes)
 for i = 1, #flat, 2 do
   local target = needs.target(flat[i + 1])
-  if needs.is_narrow(flat[i]) and (not target or ours[target]) then
+  if needs.is_narrow(flat[i]) and (not target or ours[target] or ours['*']) then
     answer[#answer + 1] = flat[i]
     answer[#answer + 1] = flat[i + 1]
   end

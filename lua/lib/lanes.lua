@@ -15,15 +15,22 @@ local function visit_all(names, visit)
   return true
 end
 
+local function each_open_of(class, visit)
+  for _, priority in ipairs(redis.call('ZREVRANGE', keys.levels(class), 0, -1)) do
+    for _, group in ipairs(redis.call('ZRANGE', keys.groups(class, priority), 0, LANES_MAX - 1)) do
+      local names = redis.call('ZRANGE', keys.lanes(class, priority, group), 0, LANES_MAX - 1)
+      if not visit_all(names, visit) then
+        return false
+      end
+    end
+  end
+  return true
+end
+
 local function each_open(visit)
   for _, class in ipairs(redis.call('HKEYS', keys.classes)) do
-    for _, priority in ipairs(redis.call('ZREVRANGE', keys.levels(class), 0, -1)) do
-      for _, group in ipairs(redis.call('ZRANGE', keys.groups(class, priority), 0, LANES_MAX - 1)) do
-        local names = redis.call('ZRANGE', keys.lanes(class, priority, group), 0, LANES_MAX - 1)
-        if not visit_all(names, visit) then
-          return false
-        end
-      end
+    if not each_open_of(class, visit) then
+      return false
     end
   end
   return true
@@ -33,6 +40,21 @@ end
 function lanes.each_parked(visit)
   for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
     for _, class in ipairs(redis.call('ZRANGE', keys.parks(id), 0, UNDER_MAX - 1)) do
+      if not visit_all(redis.call('ZRANGE', keys.parked(id, class), 0, LANES_MAX - 1), visit) then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+-- Calls `visit` for each lane of a class with work, until it answers false.
+function lanes.each_of(class, visit)
+  if not each_open_of(class, visit) then
+    return false
+  end
+  for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
+    if redis.call('ZSCORE', keys.parks(id), class) then
       if not visit_all(redis.call('ZRANGE', keys.parked(id, class), 0, LANES_MAX - 1), visit) then
         return false
       end

@@ -71,6 +71,16 @@ function needs.target(text)
   return string.match(';' .. text, ';target=([^;]*)$')
 end
 
+-- The class of the same kind and needs but for the target, and what the record must say of them, if anything.
+function needs.untargeted(class, text)
+  local kind, rest = needs.kind(class), string.gsub(string.gsub(text, 'target=[^;]*$', ''), ';$', '')
+  if rest == '' then
+    return kind, nil
+  end
+  local other, told = needs.class(kind, rest)
+  return other, not told and rest or nil
+end
+
 -- Whether `more` new classes have no room beside those of the queue.
 function needs.is_full(targeted, more)
   local count = more

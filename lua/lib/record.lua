@@ -54,7 +54,7 @@ end
 function record.number(text, otherwise)
   if type(text) == 'number' then
     return text
-  elseif text and #text < 17 and find(text, '^%-?%d+$') then
+  elseif type(text) == 'string' and #text < 17 and find(text, '^%-?%d+$') then
     return tonumber(text)
   end
   return otherwise

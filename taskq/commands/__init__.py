@@ -13,7 +13,7 @@ from taskq.commands.admission import (
     reserve,
     sweep_reservations,
 )
-from taskq.commands.claim import Claim, Claimed, Classes, claim, classes
+from taskq.commands.claim import EVERY_TARGET, Claim, Claimed, Classes, claim, classes
 from taskq.commands.command import Arg, Command
 from taskq.commands.enqueue import BATCH_MAX, NewJob, enqueue
 from taskq.commands.firing import (
@@ -28,6 +28,7 @@ from taskq.commands.firing import (
     receive,
     relayed,
 )
+from taskq.commands.freeing import Freed, untarget
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
 from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
 from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
@@ -68,6 +69,7 @@ from taskq.commands.why import Shut, why
 
 __all__ = [
     "BATCH_MAX",
+    "EVERY_TARGET",
     "RESERVATIONS",
     "WAITING",
     "Arg",
@@ -85,6 +87,7 @@ __all__ = [
     "DueSchedules",
     "Failure",
     "Fields",
+    "Freed",
     "Held",
     "HeldJob",
     "HeldJobs",
@@ -178,6 +181,7 @@ __all__ = [
     "start",
     "sweep_reservations",
     "task_info",
+    "untarget",
     "wait",
     "wake",
     "why",

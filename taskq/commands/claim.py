@@ -42,6 +42,7 @@ class Classes(NamedTuple):
     classes: dict[str, str]
 
 
+EVERY_TARGET = "*"
 _NONE: Mapping[str, Mapping[str, int]] = {}
 
 
@@ -97,6 +98,6 @@ def classes(q: QueueKeys, *, targets: Iterable[str] = ()) -> Command[Classes]:
 
     Args:
         q: the queue.
-        targets: names of the worker, as requirements hold them.
+        targets: names of the worker, as requirements hold them; `EVERY_TARGET` for all targets.
     """
     return build("classes", q, lambda reply: Classes(reply[0], text_pairs(reply[1])), {"now": None}, list(targets))

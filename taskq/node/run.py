@@ -47,6 +47,7 @@ from taskq.node.scheduler import Scheduler
 from taskq.node.schedules import Schedules
 from taskq.node.strays import Strays
 from taskq.node.supervisor import Supervisor
+from taskq.node.targets import Targets
 from taskq.node.timetable import Timetable
 from taskq.node.warden import Warden
 from taskq.schedules import Run
@@ -212,6 +213,7 @@ async def _with_redis(
         "janitor": Janitor(queues).step,
         "census": census.step,
         "strays": Strays(queues, cluster, lease_ms=settings.lease_ms, term=lambda: leader.term).step,
+        "targets": Targets(queues, cluster, term=lambda: leader.term).step,
         "scaler": Scaler(queues, cluster, settings.namespace, node, term=lambda: leader.term).step,
         **({"allotment": allotment.step} if options.ranges else {}),
         "cores": cores.step,

@@ -35,6 +35,7 @@ from tests.lua.test_cancel import seed
 ACTIVE = {"state": "active"}
 TASKS = [("t", "default", "async")]
 NEEDS = ("label.gpu=a100;takes.cpu=2", "target=web-1")
+UNTARGETED = ("async;target=web-1", f"thread;{'0' * 40}")
 STATES = ("scheduled", "retryable", "completed", "failed", "cancelled", "running", "available")
 ALL_STATES = (*STATES, "pending")
 WAIT_FOR = "default:available"
@@ -72,6 +73,9 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     narrow = [new(f"{worker}n{n}")._replace(needs=needs) for n, needs in enumerate(NEEDS)]
     yield commands.enqueue(q, narrow, now=now)
     yield commands.classes(q, targets=["web-1"])
+    for klass in UNTARGETED:
+        for word in ("busy", "lost"):
+            yield commands.untarget(q, klass, why=word, now=now)
     yield commands.promote(q, now=now)
     yield commands.expire(q, now=now)
     yield commands.reap(q, lease_ms=LEASE_MS, now=now)

@@ -1,0 +1,144 @@
+"""The leader frees the jobs of a target that is gone, drains or is full for half a minute; nobody else does."""
+
+import json
+import time
+
+import pytest
+
+from taskq import commands, keys
+from taskq.commands import NewJob
+from taskq.node.targets import EVERY_S, GAP_S, PATIENCE_S, Targets, amiss
+
+
+class Leader:
+    """A leader of its own clock, and the nodes that it sees."""
+
+    def __init__(self, ground):
+        self.ground, self.c, self.q = ground, keys.cluster(ground.namespace), ground.q
+        self.term, self.now = 5, 1_000.0
+        self.targets = Targets(ground.queues(), self.c, term=lambda: self.term, clock=lambda: self.now)
+
+    async def node(self, id, *, state="active", silent_ms=0, **stats):
+        fields = {"state": state, "hostname": "web", "queues": "[]", "stats": json.dumps(stats)}
+        at = int(time.time() * 1000) - silent_ms
+        await self.ground.do(
+            commands.register_node(
+                self.c, node=id, ttl_ms=600_000, fields=fields, known=commands.Registered(0, 0), now=at
+            )
+        )
+
+    async def add(self, name, target, **fields):
+        await self.ground.do(commands.register_queue(self.c, "default"))
+        needs = f"target={target}"
+        job = NewJob(f"default:{name}", "", "t", "async", 0, "", "", fields, needs=needs)
+        await self.ground.do(commands.enqueue(self.q, [job]))
+
+    async def steps(self, for_s, each_s=EVERY_S):
+        """Steps that many seconds, one of them now."""
+        end = self.now + for_s
+        while True:
+            assert await self.targets.step() == EVERY_S
+            if self.now + each_s > end:
+                return
+            self.now += each_s
+
+    async def of(self, name):
+        fields = await self.ground.fields(f"default:{name}")
+        return fields[b"state"].decode(), fields.get(b"class", b"async").decode()
+
+
+@pytest.fixture
+async def leader(ground):
+    return Leader(ground)
+
+
+FREE, FAILED = ("available", "async"), ("failed", "async;target=n1")
+BOUND = ("available", "async;target=n1")
+
+
+async def test_a_target_that_is_gone_for_half_a_minute_is_lost(leader):
+    await leader.node("n2")
+    await leader.add("any", "n1")
+    await leader.add("fail", "n1", on_target_lost="fail")
+    await leader.add("other", "n2")
+    await leader.add("host", "web")
+    await leader.steps(PATIENCE_S - EVERY_S)
+    assert (await leader.of("any"), await leader.of("fail")) == (BOUND, BOUND)
+    leader.now += EVERY_S
+    await leader.steps(0)
+    assert (await leader.of("any"), await leader.of("fail")) == (FREE, FAILED)
+    assert await leader.of("other") == ("available", "async;target=n2")
+    assert await leader.of("host") == ("available", "async;target=web")
+
+
+@pytest.mark.parametrize("how", [{"state": "draining"}, {"slots": 2, "busy": 2}])
+async def test_one_that_takes_nothing_for_so_long_keeps_those_that_would_fail(leader, how):
+    await leader.node("n1", **how)
+    await leader.add("any", "n1")
+    await leader.add("fail", "n1", on_target_lost="fail")
+    await leader.steps(PATIENCE_S)
+    assert (await leader.of("any"), await leader.of("fail")) == (FREE, BOUND)
+
+
+async def test_a_target_that_comes_back_in_time_keeps_its_jobs(leader):
+    await leader.add("a", "n1")
+    await leader.steps(PATIENCE_S - EVERY_S)
+    await leader.node("n1", slots=2, busy=1)
+    leader.now += EVERY_S
+    await leader.steps(2 * PATIENCE_S)
+    assert await leader.of("a") == BOUND
+    await leader.node("n1", silent_ms=31_000)
+    leader.now += EVERY_S
+    await leader.steps(PATIENCE_S - EVERY_S)
+    assert await leader.of("a") == BOUND
+    leader.now += EVERY_S
+    await leader.steps(0)
+    assert await leader.of("a") == FREE
+
+
+async def test_drained_first_and_then_lost_it_is_lost_for_half_a_minute_before_jobs_fail(leader):
+    await leader.node("n1", state="draining")
+    await leader.add("fail", "n1", on_target_lost="fail")
+    await leader.steps(PATIENCE_S)
+    await leader.node("n1", silent_ms=31_000)
+    leader.now += EVERY_S
+    await leader.steps(PATIENCE_S - EVERY_S)
+    assert await leader.of("fail") == BOUND
+    leader.now += EVERY_S
+    await leader.steps(0)
+    assert await leader.of("fail") == FAILED
+
+
+async def test_what_was_not_watched_does_not_count(leader):
+    await leader.add("a", "n1")
+    await leader.steps(PATIENCE_S - EVERY_S)
+    leader.now += GAP_S + 1
+    await leader.steps(PATIENCE_S - EVERY_S)
+    assert await leader.of("a") == BOUND
+    leader.term = None
+    leader.now += EVERY_S
+    await leader.steps(PATIENCE_S)
+    leader.term = 6
+    leader.now += EVERY_S
+    await leader.steps(PATIENCE_S - EVERY_S)
+    assert await leader.of("a") == BOUND
+
+
+async def test_queues_have_their_turns(leader, monkeypatch):
+    monkeypatch.setattr("taskq.node.targets.AT_ONCE", 1)
+    for name in ("a", "b", "z"):
+        await leader.ground.do(commands.register_queue(leader.c, name))
+    await leader.add("x", "n1")
+    await leader.steps(PATIENCE_S + 8 * EVERY_S)
+    assert await leader.of("x") == FREE
+
+
+def test_a_host_is_busy_when_all_its_nodes_are():
+    full = {"id": "n1", "hostname": "web", "state": "active", "stats": {"slots": 1, "busy": 1}}
+    idle = {"id": "n2", "hostname": "web", "state": "active", "stats": {"slots": 1, "busy": 0}}
+    unready = {"id": "n3", "hostname": "web", "state": "active", "stats": {"slots": 0, "busy": 0}}
+    assert amiss("web", [full]) == "busy"
+    assert amiss("web", [full, idle]) is None
+    assert amiss("web", [unready]) is None
+    assert amiss("n1", [full, idle]) == "busy"
+    assert amiss("n9", [full, idle]) == "lost"
