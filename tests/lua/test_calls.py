@@ -94,6 +94,11 @@ def _purge(room: Room, n: int) -> Command[Any]:
     return commands.purge(room.q, now=room.now)
 
 
+def _untarget(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n, needs="target=web")
+    return commands.untarget(room.q, "async;target=web", why="lost", now=room.now)
+
+
 def _expire(room: Room, n: int) -> Command[Any]:
     enqueued(room, n, expires="+1")
     return commands.expire(room.q, now=room.now + 1)
@@ -160,6 +165,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "expire": (21, 4, _expire),
     "prune": (15, 1, _prune),
     "purge": (30, 2, _purge),
+    "untarget": (24, 6, _untarget),
     "clear": (7, 2, _clear),
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),
     "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),
