@@ -108,6 +108,11 @@ end
 -- dropped meanwhile are entered again.
 function lane.flush(now)
   local classes, seen = {}, {}
+  if #lane.order > 1 then -- what was seen beside one may be another of them
+    for _, here in ipairs(lane.order) do
+      here.siblings, here.sole, here.others = nil, nil, nil
+    end
+  end
   for _, here in ipairs(lane.order) do
     local filled = here.since
     if here.taken then

@@ -6,6 +6,7 @@ import pytest
 
 from taskq import commands
 from tests.lua.room import LEASE_MS, T0, new
+from tests.lua.test_fsck import sound
 
 
 def claim(room, request, worker="n.1", limit=100, free=None):
@@ -300,3 +301,14 @@ def test_wrong_input_changes_nothing(room, wrong):
     with pytest.raises(Exception, match="cannot be"):
         room.do(commands.claim, **(right | wrong))
     assert room.changed() == {}
+
+
+def test_one_whose_task_was_paused_is_found_in_its_new_lane(room):
+    """It was the last of its lane: what led there leads to the new one."""
+    room.add("a")
+    room.client.hset(room.q.fixed("limits"), mapping={"*": 1, "*t": "paused=1"})
+    assert room.claim() == []
+    assert sound(room)
+    room.client.hdel(room.q.fixed("limits"), "*", "*t")
+    room.now += 30_000
+    assert [job.id for job in room.claim()] == ["default:a"]
