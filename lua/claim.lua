@@ -21,7 +21,6 @@
 --   empty      zset    lanes whose body ran empty, by when
 --   limits     hash    limit, task or key -> its numbers, and whether it is paused
 --   gates      zset    gates that have parked lanes, by when to look at them
---   tags       zset    fairness key -> its finish tag
 --   weights    hash    fairness key -> its weight
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
@@ -60,7 +59,7 @@
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'tags', 'weights'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'weights'
 )
 local arg = args.bind(
   'now', 'worker', 'request', 'lease_ms', 'limit', 'offer_ms', 'poller', 'call', 'pools'
@@ -99,10 +98,12 @@ local memory = keys.claimed(arg.call == '' and arg.worker or arg.worker .. '/' .
 local MEMORY_TTL_MS = arg.call == '' and 3600000 or 60000
 local last = redis.call('HMGET', memory, 'request', 'gone')
 
--- Work of these classes that others should claim.
-local function pass_on()
+-- Work of these classes that others should claim: where the queue is full, what holds a slot of it already.
+local function pass_on(full)
   for _, class in ipairs(classes) do
-    if redis.call('EXISTS', keys.levels(class)) == 1 then
+    local levels = keys.levels(class)
+    local has_work = not full and redis.call('EXISTS', levels) == 1
+    if has_work or (full and redis.call('ZSCORE', levels, bound.LEVEL)) then
       wake.set(class, now)
     end
   end
@@ -119,7 +120,7 @@ if request < last_request then
   return { 'stale', {}, -1, 0 }
 end
 
-local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version', 'vtime', 'epoch_floor' }
+local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version', 'age_ms', 'epoch_floor' }
 local meta = redis.call('HMGET', keys.meta, unpack(META))
 local version = record.number(meta[6], 0)
 local jobs, bytes = {}, 0
@@ -141,7 +142,10 @@ end
 -- handed back a worker is told much later, so that one which knows the task comes first.
 local function next_ms()
   local at, id = due.next()
-  local gate_at = gate.next()
+  local gate_at = gate.next(now)
+  if gate_at and gate_at <= now then
+    wake.all(now) -- more were due than one call looks at
+  end
   if gate_at and not (at and at <= gate_at) then
     at, id = gate_at, nil
   end
@@ -193,10 +197,10 @@ end
 local whole = redis.call('HMGET', keys.limits, 'queue', '*')
 local unbound = limit -- so many of those that hold no reservation
 if whole[1] then
-  local free_slots, others = gate.queue(classes, now)
+  local free_slots, others = gate.queue(now)
   unbound, limit = math.min(limit, free_slots), math.min(limit, others)
 end
-fair.begin(meta[7])
+fair.begin(meta[7], now)
 
 -- A job whose task was paused or limited after it came waits from now on in a lane that has to pass that gate.
 local moved = 0
@@ -290,6 +294,9 @@ end
 local tops = {}
 
 local function best(want)
+  if fair.age_ms then
+    return fair.oldest(classes, fits, want)
+  end
   while true do
     local chosen, highest
     for _, class in ipairs(classes) do
@@ -371,13 +378,11 @@ for _ = 1, STEPS_MAX do
     lane.flush(now)
   end
 end
-if whole[1] then
-  gate.spend_queue(#jobs, now)
-end
 fair.flush()
 for _, class in ipairs(state.flush(now, true)) do
   promoted[#promoted + 1] = class
 end
+local shut = whole[1] and gate.shuts_queue(classes, #jobs, now)
 
 -- Work left for others: what we stopped short of, and what we promoted for classes that aren't ours.
 for _, class in ipairs(promoted) do
@@ -385,7 +390,7 @@ for _, class in ipairs(promoted) do
     wake.set(class, now)
   end
 end
-pass_on()
+pass_on(shut)
 
 redis.call('HSET', memory, unpack(memo))
 redis.call('PEXPIRE', memory, MEMORY_TTL_MS)

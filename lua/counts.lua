@@ -15,7 +15,8 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 -- REPLY
---   {name, number, ...}  the eight states, `paused` (when, or 0) and `lanes` (how many were counted)
+--   {name, number, ...}  the eight states, `paused` (when, or 0), `pauses` (how many of its tasks and fairness keys
+--   are paused) and `lanes` (how many were counted)
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -37,10 +38,14 @@ for _, name in ipairs({ 'pending', 'scheduled', 'retryable', 'completed', 'faile
   answer[#answer + 1] = redis.call('ZCARD', keys[name])
 end
 local waiting, seen = lanes.waiting()
-local paused = redis.call('HGET', keys.meta, 'paused')
+local held_up = redis.call('HMGET', keys.meta, 'paused', 'pauses')
+local paused = held_up[1]
 for _, value in ipairs({ 'running', redis.call('ZCARD', keys.leases), 'available', waiting, 'lanes', seen }) do
   answer[#answer + 1] = value
 end
+local pauses = record.number(held_up[2], 0)
+answer[#answer + 1] = 'pauses'
+answer[#answer + 1] = math.max(0, pauses)
 answer[#answer + 1] = 'paused'
 answer[#answer + 1] = paused and record.number(paused, 1) or 0
 return answer

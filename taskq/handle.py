@@ -175,6 +175,28 @@ class Job(Generic[R_co]):
         await self._home.aclient.retry(self.id)
         return self._again()
 
+    def reprioritise(self, priority: int) -> State:
+        """Give the job another priority; the state it is in.
+
+        One that waits for its turn goes to the front of the new level, at its place there; one that runs, or waits for
+        a time, keeps it for its next turn.
+
+        Args:
+            priority: from -512 to 511, higher first.
+
+        Raises:
+            JobNotFound.
+            InvalidTransition: it has ended.
+            ValueError: a priority that can't be.
+        """
+        self.state = State(self._home.client.reprioritise(self.id, priority))
+        return self.state
+
+    async def areprioritise(self, priority: int) -> State:
+        """As `reprioritise`, awaited."""
+        self.state = State(await self._home.aclient.reprioritise(self.id, priority))
+        return self.state
+
     def _again(self) -> Job[R_co]:
         self.state, self.attempt, self.record = State.AVAILABLE, 0, None
         return self

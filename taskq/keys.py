@@ -76,6 +76,10 @@ class QueueKeys:
         """The classes that have lanes under a gate."""
         return f"{self.prefix}parks:{gate}"
 
+    def tags(self, klass: str, priority: int) -> str:
+        """What fairness keys were given at one priority, and how far its time has come."""
+        return f"{self.prefix}tags:{klass}:{priority}"
+
     def wake(self, klass: str) -> str:
         """The marker on which idle workers block."""
         return f"{self.prefix}wake:{klass}"

@@ -78,12 +78,12 @@ def lane(group: str, gates: Iterable[str]) -> str:
 def gate(name: str, *, lock: bool = False) -> str:
     """The name of one of a job's gates, without its value: a limit's, or `!` and a lock's.
 
-    A limit's begins with no `+`: that is the gate of a reservation.
+    A limit's begins with no `+`, which is the gate of a reservation, and no `@`, which is a fairness key's.
     """
     if lock:
         return "!" + encoded(name)
     text = encoded(name)
-    return "%2B" + text[1:] if text.startswith("+") else text
+    return f"%{ord(text[0]):02X}{text[1:]}" if text[0] in "+@" else text
 
 
 def once(key: str, how: str) -> str:

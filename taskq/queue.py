@@ -1,4 +1,4 @@
-"""`app.queue("email")`: a queue to pause, resume, empty and count. Making one does no I/O."""
+"""`app.queue("email")`: a queue to pause, resume, limit, empty and count. Making one does no I/O."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from taskq import commands, keys
-from taskq.client import Reservation
+from taskq.client import Reservation, limiting
 from taskq.client.admission import DEFAULT_TTL, reservations
 from taskq.client.sweep import CLEARED
 from taskq.commands import WAITING, Counts
 from taskq.connection import run, run_async
+from taskq.errors import shown
 from taskq.handle import Job
 from taskq.home import Home
 from taskq.many import bound_handle, seal
@@ -37,21 +38,145 @@ class Queue:
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
 
-    def pause(self) -> bool:
-        """Stop handing out its jobs, everywhere, from the next claim on; whether that changed anything."""
-        return self._home.client.pause(self.name)
+    def pause(self, *, key: object = None, task: str | None = None) -> bool:
+        """Stop handing out its jobs, everywhere, from the next claim on; whether that changed anything.
 
-    async def apause(self) -> bool:
+        Args:
+            key: only those of this fairness key (`fair=`).
+            task: only those of this task.
+
+        Raises:
+            ValueError: a key that names nothing, or both.
+        """
+        if key is None and task is None:
+            return self._home.client.pause(self.name)
+        return self._home.client.limit(self.name, _part(key, task), {"paused": 1}).changed
+
+    async def apause(self, *, key: object = None, task: str | None = None) -> bool:
         """As `pause`, awaited."""
-        return await self._home.aclient.pause(self.name)
+        if key is None and task is None:
+            return await self._home.aclient.pause(self.name)
+        return (await self._home.aclient.limit(self.name, _part(key, task), {"paused": 1})).changed
 
-    def resume(self) -> bool:
-        """Hand them out again; whether that changed anything."""
-        return self._home.client.resume(self.name)
+    def resume(self, *, key: object = None, task: str | None = None) -> bool:
+        """Hand them out again; whether that changed anything. Arguments as for `pause`."""
+        if key is None and task is None:
+            return self._home.client.resume(self.name)
+        return self._home.client.limit(self.name, _part(key, task), {"paused": ""}).changed
 
-    async def aresume(self) -> bool:
+    async def aresume(self, *, key: object = None, task: str | None = None) -> bool:
         """As `resume`, awaited."""
-        return await self._home.aclient.resume(self.name)
+        if key is None and task is None:
+            return await self._home.aclient.resume(self.name)
+        return (await self._home.aclient.limit(self.name, _part(key, task), {"paused": ""})).changed
+
+    # --- limits
+
+    def limit(
+        self,
+        name: str | None = None,
+        *,
+        concurrency: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        key: object = None,
+        task: str | None = None,
+        reset: bool = False,
+    ) -> bool:
+        """Change a limit while programs run, at once and on every node; whether that changed anything.
+
+        It beats what code declares until it is reset. Lowering stops nobody: none starts until enough have left.
+
+        Args:
+            name: of a `Concurrency` or `Rate`; without it, the queue as a whole: all its jobs together.
+            concurrency: how many may run at once, from 0.
+            rate: how many may start in a period, such as "100/min".
+            burst: how many may start at once after a quiet time; with `rate`.
+            key: only for this value of the limit's `by`; it beats the limit's own numbers.
+            task: instead of a name: all jobs of this task, whatever they were enqueued with. Those that run
+                already don't count.
+            reset: take back what was said here: what code declares holds again.
+
+        Raises:
+            ValueError: numbers or names that can't be, or nothing to change.
+            QueueNotFound: nothing was ever enqueued in the queue.
+        """
+        entry, words = _change(name, key, task, concurrency=concurrency, rate=rate, burst=burst, reset=reset)
+        return self._home.client.limit(self.name, entry, words).changed
+
+    async def alimit(
+        self,
+        name: str | None = None,
+        *,
+        concurrency: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        key: object = None,
+        task: str | None = None,
+        reset: bool = False,
+    ) -> bool:
+        """As `limit`, awaited."""
+        entry, words = _change(name, key, task, concurrency=concurrency, rate=rate, burst=burst, reset=reset)
+        return (await self._home.aclient.limit(self.name, entry, words)).changed
+
+    def block(self, name: str | None, duration: Duration, *, key: object = None) -> bool:
+        """Let nobody start under a limit for a while, as after a 429; a running job may call it. 0 opens it again.
+
+        Args:
+            name: of the limit; None with a `key` blocks a fairness key, None alone the queue.
+            duration: from now on.
+            key: only this value of the limit's `by`.
+
+        Raises:
+            ValueError: a name, key or duration that can't be.
+        """
+        words = limiting.block_words(duration)
+        return self._home.client.limit(self.name, limiting.entry_of(name, key=key), words).changed
+
+    async def ablock(self, name: str | None, duration: Duration, *, key: object = None) -> bool:
+        """As `block`, awaited."""
+        words = limiting.block_words(duration)
+        return (await self._home.aclient.limit(self.name, limiting.entry_of(name, key=key), words)).changed
+
+    def limits(self) -> list[dict[str, Any]]:
+        """What is said of its limits, tasks and fairness keys, and how it stands now.
+
+        Each is `{kind, name, key, concurrency, rate, burst, declared, overridden, paused, blocked_until, running,
+        waiting_lanes, free, age}`: the numbers that hold, those that code declares, jobs that run under it, lanes that
+        wait for it, and how many more may start now (None: as many as like). Keys of a limit without numbers of their
+        own are listed while somebody waits for them.
+        """
+        return self._home.client.limits(self.name)
+
+    async def alimits(self) -> list[dict[str, Any]]:
+        """As `limits`, awaited."""
+        return await self._home.aclient.limits(self.name)
+
+    def weights(self, weights: Mapping[Any, int | None] | None = None, /, **more: int | None) -> dict[str, int]:
+        """How many turns fairness keys get for one of another's; all that were set, after setting these.
+
+        Args:
+            weights: fairness key → 1 to 240; None takes one away, and it counts as 1.
+            more: the same, for keys that are names: `weights(acme=3)`.
+
+        Raises:
+            ValueError: a weight or key that can't be.
+        """
+        return self._home.client.weigh(self.name, {**(weights or {}), **more})
+
+    async def aweights(self, weights: Mapping[Any, int | None] | None = None, /, **more: int | None) -> dict[str, int]:
+        """As `weights`, awaited."""
+        return await self._home.aclient.weigh(self.name, {**(weights or {}), **more})
+
+    def age(self, duration: Duration) -> bool:
+        """Let a waiting lane count as one priority higher for each such time that it has waited; 0: none does."""
+        return self._home.client.limit(self.name, limiting.WHOLE, limiting.words_of(age=duration)).changed
+
+    async def aage(self, duration: Duration) -> bool:
+        """As `age`, awaited."""
+        return (await self._home.aclient.limit(self.name, limiting.WHOLE, limiting.words_of(age=duration))).changed
+
+    # --- its jobs
 
     def purge(self, *, states: Sequence[str] = WAITING) -> int:
         """Cancel its waiting jobs (reason `purged`), all or those of some states; how many. Running ones go on."""
@@ -207,3 +332,33 @@ class Queue:
         if not page["total"]:
             await run_async(client.server, commands.expect_queue(keys.cluster(namespace), self.name))
         return page
+
+
+def _part(key: object, task: str | None) -> str:
+    if key is not None and task is not None:
+        raise ValueError(f"key={shown(key)} and task={shown(task)} are two things: give one of them")
+    return limiting.entry_of(key=key, task=task)
+
+
+def _change(
+    name: str | None,
+    key: object,
+    task: str | None,
+    *,
+    concurrency: int | None,
+    rate: str | None,
+    burst: int | None,
+    reset: bool,
+) -> tuple[str, dict[str, Any]]:
+    """What a call of `limit` speaks of, and what it says."""
+    if task is not None and (name is not None or key is not None):
+        raise ValueError(f"task={shown(task)} stands instead of a name and a key")
+    if name is None and key is not None:
+        raise ValueError(f"key={shown(key)} belongs to a limit: give its name too")
+    entry = limiting.entry_of(name, key=key, task=task)
+    words = limiting.words_of(concurrency=concurrency, rate=rate, burst=burst)
+    if reset == bool(words):
+        raise ValueError("give concurrency= or rate=, or reset=True to take back what was said")
+    if not reset:
+        return entry, words
+    return entry, {**limiting.RESET, **({"age": ""} if entry == limiting.WHOLE else {})}

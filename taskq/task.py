@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, Ty
 from taskq import codec
 from taskq.asked import checked_text
 from taskq.calls import Plan, Shape
+from taskq.client.limiting import entry_of
 from taskq.commands import NewJob
 from taskq.errors import Unavailable, UnknownTask, did_you_mean
 from taskq.handle import Job
@@ -208,6 +209,52 @@ class Task(Generic[P, C_co]):
     def job(self, id: str) -> Job[Any]:
         """A job of this task by its full id, with its result's type. No I/O."""
         return Job(self._home, checked_text(id, name="id", of="job"), self.name)
+
+    # --- what runs of it
+
+    def pause(self, queue: str | None = None) -> bool:
+        """Stop starting its jobs, on every node, from the next claim on; whether that changed anything.
+
+        Running jobs go on, new ones may be added; it survives restarts.
+
+        Args:
+            queue: only in this queue; by default in that of its jobs and in those from which nodes serve it.
+
+        Raises:
+            QueueNotFound: nothing was ever enqueued there, and no worker serves it.
+        """
+        entry, client = entry_of(task=self.name), self._home.client
+        return any([client.limit(each, entry, {"paused": 1}).changed for each in self._queues(queue)])  # noqa: C419 (all of them)
+
+    async def apause(self, queue: str | None = None) -> bool:
+        """As `pause`, awaited."""
+        entry, client = entry_of(task=self.name), self._home.aclient
+        told = await self._aqueues(queue)
+        return any([(await client.limit(each, entry, {"paused": 1})).changed for each in told])
+
+    def resume(self, queue: str | None = None) -> bool:
+        """Start them again; whether that changed anything. Arguments and errors as for `pause`."""
+        entry, client = entry_of(task=self.name), self._home.client
+        return any([client.limit(each, entry, {"paused": ""}).changed for each in self._queues(queue)])  # noqa: C419 (all of them)
+
+    async def aresume(self, queue: str | None = None) -> bool:
+        """As `resume`, awaited."""
+        entry, client = entry_of(task=self.name), self._home.aclient
+        told = await self._aqueues(queue)
+        return any([(await client.limit(each, entry, {"paused": ""})).changed for each in told])
+
+    def _queues(self, queue: str | None) -> list[str]:
+        return self._of_info(None if queue else self._home.client.task_info(self.name), queue)
+
+    async def _aqueues(self, queue: str | None) -> list[str]:
+        return self._of_info(None if queue else await self._home.aclient.task_info(self.name), queue)
+
+    def _of_info(self, info: Mapping[str, str] | None, queue: str | None) -> list[str]:
+        if queue is not None:
+            return [queue]
+        told = [(info or {}).get(field) for field in ("queue", "also")]
+        said = self._using.queue or self._declared.queue or (None if self._by_name and any(told) else self.queue)
+        return list(dict.fromkeys(each for each in (said, *told) if each))
 
     def _payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         if self._shape is not None:

@@ -43,7 +43,6 @@ PERMANENT = {
     r"slots:.+": "running jobs; gone once they have ended",
     r"parked:.+": "lanes that wait for a gate; gone once none does",
     r"parks:.+": "lanes that wait for a gate; gone once none does",
-    r"tags": "fairness keys that are ahead of the others; claims forget them once time has passed them",
     r"weights": "what operators gave fairness keys; one field each",
 }
 

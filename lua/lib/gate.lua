@@ -7,52 +7,15 @@
 -- many of the parked lanes as may run; a lane that leaves without taking its slot passes that on. So for each gate and
 -- class the smaller of what is free and what is parked is never out of the claims' way.
 
-local gate = { specs = {}, freed = {}, order = {}, left = false }
+-- @include lib/terms.lua
+-- @include lib/bucket.lua
+-- @include lib/park.lua
+
+local gate = { freed = {}, order = {}, left = false }
 
 local OPENS_MAX, LOOKS_MAX, CLASSES_MAX, AGAIN_MS = 64, 16, 256, 30000
 local ALL_LANES = 'queue'
 local HUGE = 9007199254740992
-
-local function read_into(text, spec)
-  for word, value in string.gmatch(text or '', '(%a+)=(%S+)') do
-    if word == 'r' then
-      local limit, period, burst = string.match(value, '^(%d+)/(%d+)/(%d+)$')
-      limit, period, burst = tonumber(limit), tonumber(period), tonumber(burst)
-      if limit and limit > 0 and period > 0 and burst > 0 then
-        spec.per_us, spec.burst = period * 1000 / limit, burst
-      end
-    elseif word == 'c' then
-      spec.most = record.number(value, spec.most)
-    elseif word == 'until' then
-      spec.shut_until = record.number(value, 0)
-    elseif word == 'paused' then
-      spec.paused = true
-    end
-  end
-end
-
--- The numbers of a gate: those of its name, and over them its own.
-local function spec_of(id)
-  local spec = gate.specs[id]
-  if not spec then
-    spec = {}
-    gate.specs[id] = spec
-    local mark = string.sub(id, 1, 1)
-    if mark == '!' then
-      spec.most = 1
-    elseif mark == '@' or mark == '*' or id == ALL_LANES then
-      read_into(redis.call('HGET', keys.limits, id), spec)
-    else
-      local name = string.match(id, '^([^=]*)=')
-      local numbers = redis.call('HMGET', keys.limits, name or id, id)
-      read_into(numbers[1], spec)
-      if name then
-        read_into(numbers[2], spec)
-      end
-    end
-  end
-  return spec
-end
 
 -- How many hold a slot.
 local function holders(id, spec, now)
@@ -63,33 +26,28 @@ local function holders(id, spec, now)
   return spec.held
 end
 
--- How many jobs of a cost a rate lets through now, and when it lets one more.
-local function tokens(id, spec, cost, now)
-  local now_us, burst = now * 1000, math.max(spec.burst, cost)
-  if not spec.tat then
-    -- Never later than it could have been set: a clock that was set back holds nobody for long.
-    spec.tat = math.min(record.number(redis.call('GET', keys.rate(id)), 0), now_us + burst * spec.per_us)
+-- Whether a gate is shut whatever it has free, and until when if that is known.
+local function is_shut(spec, now)
+  if spec.paused then
+    return true
   end
-  local base = math.max(spec.tat, now_us)
-  local free = math.max(0, math.floor((now_us + burst * spec.per_us - base) / (spec.per_us * cost) + 0.000001))
-  local next_us = base + ((free + 1) * cost - burst) * spec.per_us
-  return free, math.max(now + 1, math.ceil(next_us / 1000))
+  local till = spec.shut_until
+  return till and till > now, till
 end
 
 -- How many jobs of a cost the gate lets through now, and when it is to be looked at again though nobody leaves.
 function gate.free(id, cost, now)
-  local spec = spec_of(id)
-  if spec.paused then
-    return 0
-  elseif spec.shut_until and spec.shut_until > now then
-    return 0, spec.shut_until
+  local spec = terms.of(id)
+  local shut, till = is_shut(spec, now)
+  if shut then
+    return 0, till
   end
   local free, look_at = HUGE, nil
   if spec.most then
     free = math.max(0, spec.most - holders(id, spec, now))
   end
   if spec.per_us then
-    local allowed, at = tokens(id, spec, cost, now)
+    local allowed, at = bucket.tokens(id, spec, cost, now)
     free, look_at = math.min(free, allowed), at
   end
   return free, look_at
@@ -97,7 +55,7 @@ end
 
 -- As `free`, for jobs that have their slot of it already.
 function gate.free_with_slot(id, cost, now)
-  local spec = spec_of(id)
+  local spec = terms.of(id)
   local most = spec.most
   spec.most = nil
   local free, look_at = gate.free(id, cost, now)
@@ -107,7 +65,7 @@ end
 
 -- What shuts a gate, for those who look.
 function gate.shown(id, has_slot, now)
-  local spec = spec_of(id)
+  local spec = terms.of(id)
   local full = spec.most and not has_slot and holders(id, spec, now) >= spec.most
   local kind = spec.paused and 'paused' or (spec.shut_until or 0) > now and 'blocked' or full and 'limit' or 'rate'
   if string.sub(id, 1, 1) == '!' then
@@ -127,13 +85,23 @@ function gate.taken_lock(job, now)
   return nil
 end
 
+-- Whether a lane that comes first under this gate waits for more than what there is of its rate. Whoever comes after it
+-- must not take that away for ever.
+local function is_saving(here, each, spec, now)
+  local ahead = spec.per_us and park.ahead(here, each.id)
+  local cost = ahead and park.cost(ahead, each.id) or 1
+  return cost > each.cost and bucket.tokens(each.id, spec, cost, now) == 0
+end
+
 -- How many jobs of this lane may run now. If none, it is parked.
 function gate.room(here, now)
   local room = HUGE
   for _, each in ipairs(here.gates) do
     local free, look_at = gate.free(each.id, each.cost, now)
-    if free == 0 then
-      lane.park(here, each.id, look_at, now)
+    local saving = free > 0 and is_saving(here, each, terms.of(each.id), now)
+    if free == 0 or saving then
+      park.put(here, each.id)
+      gate.look(each.id, not saving and look_at or nil, now)
       return 0
     end
     room = math.min(room, free)
@@ -141,19 +109,10 @@ function gate.room(here, now)
   return room
 end
 
-local function spend(id, spec, cost, now)
-  if spec.per_us then
-    tokens(id, spec, cost, now)
-    spec.tat = math.max(spec.tat, now * 1000) + cost * spec.per_us
-    local ttl_ms = math.ceil(spec.tat / 1000) - now + 1000
-    redis.call('SET', keys.rate(id), string.format('%.0f', spec.tat), 'PX', clock.text(ttl_ms))
-  end
-end
-
 -- These jobs of the lane begin to run.
 function gate.take(here, ids, now)
   for _, each in ipairs(here.gates or {}) do
-    local spec = spec_of(each.id)
+    local spec = terms.of(each.id)
     if each.slots then
       local rows = {}
       for _, id in ipairs(ids) do
@@ -163,7 +122,7 @@ function gate.take(here, ids, now)
       holders(each.id, spec, now)
       spec.held = spec.held + redis.call('ZADD', keys.slots(each.id), unpack(rows))
     end
-    spend(each.id, spec, each.cost * #ids, now)
+    bucket.spend(each.id, spec, bucket.cost(spec, each.cost) * #ids, now)
   end
 end
 
@@ -183,6 +142,18 @@ function gate.give(job)
   end
 end
 
+-- Whether another lane, with a cost, may be led to after those that were: each takes what it will, as if it had run.
+local function purse(id, spec, now)
+  local spent = 0
+  return function(cost)
+    if not spec.per_us then
+      return true
+    end
+    spent = spent + bucket.cost(spec, cost)
+    return bucket.tokens(id, spec, 1, now) >= spent
+  end
+end
+
 -- Leads claims to so many lanes of each class under a gate, as far as it is open. Returns when to look at it again, if
 -- that is known, and how many it lets through.
 function gate.reopen(id, most, now)
@@ -191,54 +162,84 @@ function gate.reopen(id, most, now)
     return nil
   end
   local free, look_at = gate.free(id, 1, now)
-  local amount = math.min(most, free, OPENS_MAX)
+  local amount, spec = math.min(most, free, OPENS_MAX), terms.of(id)
   for _, class in ipairs(amount > 0 and classes or {}) do
     if id == ALL_LANES then
       lane.unparked[class] = true
       redis.call('ZREM', keys.parks(id), class)
     else
-      lane.unpark(id, class, amount)
+      local waits_for = park.lead_out(id, class, amount, purse(id, spec, now))
+      if waits_for then
+        local _, at = bucket.tokens(id, spec, waits_for, now)
+        look_at = math.max(look_at or 0, at)
+      end
     end
   end
   return look_at, free
 end
 
--- When the next gate is to be looked at, or nil.
-function gate.next()
-  return tonumber(redis.call('ZRANGE', keys.gates, 0, 0, 'WITHSCORES')[2] or nil)
+-- When the next gate is to be looked at, or nil. One that stands later than any is put was put before the clock was
+-- set back.
+function gate.next(now)
+  local at = tonumber(redis.call('ZRANGE', keys.gates, 0, 0, 'WITHSCORES')[2] or nil)
+  if at then
+    local last = redis.call('ZREVRANGE', keys.gates, 0, 0, 'WITHSCORES')
+    if tonumber(last[2]) > now + AGAIN_MS then
+      redis.call('ZADD', keys.gates, now, last[1])
+      return now
+    end
+  end
+  return at
+end
+
+-- A gate that has lanes waiting, or a mark that will pass, is looked at then, and every half a minute.
+function gate.look(id, at, now)
+  if at then
+    redis.call('ZADD', keys.gates, clock.text(math.min(at, now + AGAIN_MS)), id)
+  else
+    redis.call('ZADD', keys.gates, 'LT', clock.text(now + AGAIN_MS), id)
+  end
 end
 
 -- Opens the gates whose time has come, so many a call.
 function gate.due(now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys.gates, '-inf', clock.text(now), 'LIMIT', 0, LOOKS_MAX)) do
     local look_at, free = gate.reopen(id, OPENS_MAX, now)
-    if redis.call('EXISTS', keys.parks(id)) == 0 then
-      redis.call('ZREM', keys.gates, id)
+    local spec = terms.of(id)
+    local shut, till = is_shut(spec, now)
+    terms.tidy(spec, now)
+    if redis.call('EXISTS', keys.parks(id)) == 1 then
+      gate.look(id, free and free > OPENS_MAX and now or look_at or now + AGAIN_MS, now)
+    elseif shut and till then
+      gate.look(id, till, now)
     else
-      local again = free and free > OPENS_MAX and now or look_at or now + AGAIN_MS
-      redis.call('ZADD', keys.gates, clock.text(again), id)
+      redis.call('ZREM', keys.gates, id)
     end
   end
 end
 
--- How many jobs the queue as a whole may begin now, and how many with those that hold a reservation. A claim that it
--- stops leaves word of its classes, for whoever frees a slot.
-function gate.queue(classes, now)
-  local free, look_at = gate.free(ALL_LANES, 1, now)
-  if free == 0 then
-    look_at = look_at or bound.lapse(now)
-    for _, class in ipairs(classes) do
-      redis.call('ZADD', keys.parks(ALL_LANES), 0, class)
-    end
-    redis.call('ZADD', keys.gates, clock.text(math.min(look_at or now + AGAIN_MS, now + AGAIN_MS)), ALL_LANES)
-  end
-  return free, gate.free_with_slot(ALL_LANES, 1, now)
+-- How many jobs the queue as a whole may begin now, and how many with those that hold a reservation.
+function gate.queue(now)
+  return gate.free(ALL_LANES, 1, now), gate.free_with_slot(ALL_LANES, 1, now)
 end
 
-function gate.spend_queue(amount, now)
+-- So many began. Whether that shut the queue: then a claim leaves word of its classes, for whoever opens it, and wakes
+-- nobody else in vain.
+function gate.shuts_queue(classes, amount, now)
+  local spec = terms.of(ALL_LANES)
   if amount > 0 then
-    spend(ALL_LANES, spec_of(ALL_LANES), amount, now)
+    bucket.spend(ALL_LANES, spec, amount, now)
   end
+  spec.held = nil
+  local free, look_at = gate.free(ALL_LANES, 1, now)
+  if free > 0 then
+    return false
+  end
+  for _, class in ipairs(classes) do
+    redis.call('ZADD', keys.parks(ALL_LANES), 0, class)
+  end
+  gate.look(ALL_LANES, look_at or bound.lapse(now), now)
+  return true
 end
 
 -- The gate of a task that was paused or limited while it had jobs, if it has one.
@@ -247,9 +248,7 @@ local tasks = {}
 function gate.of_task(task)
   local id = tasks[task]
   if id == nil then
-    id = '*' .. string.gsub(task, '[^%w._~@+/-]', function(c)
-      return string.format('%%%02X', string.byte(c))
-    end)
+    id = '*' .. terms.encoded(task)
     if redis.call('HEXISTS', keys.limits, id) == 0 then
       id = false
     end
@@ -264,7 +263,7 @@ function gate.flush(now)
   for _, id in ipairs(gate.order) do
     local amount = redis.call('ZREM', keys.slots(id), unpack(gate.freed[id]))
     if amount > 0 then
-      spec_of(id).held = nil
+      terms.of(id).held = nil
       gate.reopen(id, amount, now)
     end
   end

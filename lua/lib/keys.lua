@@ -53,6 +53,10 @@ function keys.parks(gate)
   return keys.prefix .. 'parks:' .. gate
 end
 
+function keys.tags(class, priority)
+  return keys.prefix .. 'tags:' .. class .. ':' .. priority
+end
+
 function keys.wake(class)
   return keys.prefix .. 'wake:' .. class
 end

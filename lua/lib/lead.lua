@@ -1,7 +1,7 @@
 -- What leads a claim to lanes: per class its levels, per level its groups, per group its lanes; and the parked ones,
 -- which nothing leads to until what shut their gate opens. Part of `lane`, which knows what stands in them.
 
-local function lead_to(here, at, only)
+function lane.lead_to(here, at, only)
   if only then
     redis.call('ZADD', here.lanes, only, at, here.name)
   else
@@ -16,7 +16,7 @@ local function lead_to(here, at, only)
 end
 
 -- Returns whether anything led there.
-local function lead_away(here)
+function lane.lead_away(here)
   local left = redis.call('ZREM', here.lanes, here.name)
   if here.sole or (not here.siblings and redis.call('EXISTS', here.lanes) == 0) then
     redis.call('ZREM', here.groups, here.group)
@@ -38,7 +38,7 @@ function lane.parked(here)
 end
 
 -- A class whose last parked lane is gone from under a gate is forgotten there, and the gate with its last class.
-local function forget_empty(id, class)
+function lane.forget_empty(id, class)
   if redis.call('EXISTS', keys.parked(id, class)) == 0 then
     redis.call('ZREM', keys.parks(id), class)
     if redis.call('EXISTS', keys.parks(id)) == 0 then
@@ -55,53 +55,23 @@ local function settle(here, now)
     at = lane.head(here)
   end
   if at and not lane.parked(here) then
-    lead_to(here, at)
+    lane.lead_to(here, at)
     return true
   elseif at then
     return false
   end
-  if lead_away(here) and here.gates then
+  if lane.lead_away(here) and here.gates then
     lane.left[#lane.left + 1] = here
   end
   for _, gate in ipairs(here.gates or {}) do
     if redis.call('ZREM', keys.parked(gate.id, here.class), here.name) == 1 then
-      forget_empty(gate.id, here.class)
+      lane.forget_empty(gate.id, here.class)
     end
   end
   if not here.keys then
     redis.call('ZADD', keys.empty, now, here.name)
   end
   return false
-end
-
--- Parks a lane under a shut gate, which is to be looked at again at a time. Best priority first, then whose group has
--- had least: a lane that was served parks behind those that weren't.
-local TAGS, SWEEP_MS = 4398046511104, 30000
-
-function lane.park(here, id, look_at, now)
-  local score = (511 - tonumber(here.priority)) * TAGS + math.min(here.start, TAGS - 1)
-  lead_away(here)
-  here.siblings, here.sole, here.others = nil, nil, nil
-  redis.call('ZADD', keys.parked(id, here.class), score, here.name)
-  redis.call('ZADD', keys.parks(id), 0, here.class)
-  redis.call('ZADD', keys.gates, clock.text(look_at or now + SWEEP_MS), id)
-  lane.left[#lane.left + 1] = here
-end
-
--- Leads claims to so many lanes of a class that are parked under a gate.
-function lane.unpark(id, class, most)
-  local parked = keys.parked(id, class)
-  local names = redis.call('ZRANGE', parked, 0, most - 1)
-  for _, name in ipairs(names) do
-    redis.call('ZREM', parked, name)
-    local here = lane.from(name)
-    local at = here and lane.head(here)
-    if at then
-      lead_to(here, at)
-      lane.unparked[class] = true
-    end
-  end
-  forget_empty(id, class)
 end
 
 -- Brings levels, groups and lanes up to date. Returns the classes that got work, each once; those that the sweep
@@ -120,7 +90,7 @@ function lane.flush(now)
     elseif filled and lane.parked(here) then
       filled = nil
     elseif filled then
-      lead_to(here, filled, 'LT')
+      lane.lead_to(here, filled, 'LT')
     end
     if filled and not seen[here.class] then
       seen[here.class] = true
@@ -161,12 +131,12 @@ local STALE_MAX = 64
 function lane.first(class, priority, group)
   local lanes = keys.lanes(class, priority, group)
   for _ = 1, STALE_MAX do
-    local names = redis.call('ZRANGE', lanes, 0, 1)
+    local names = redis.call('ZRANGE', lanes, 0, 1, 'WITHSCORES')
     if not names[1] then
       return nil
     elseif lane.belongs(names[1], class, priority, group) then
       local here = lane.from(names[1])
-      here.siblings, here.sole = names[2] ~= nil, names[2] == nil
+      here.at, here.siblings, here.sole = tonumber(names[2]), names[3] ~= nil, names[3] == nil
       return here
     end
     redis.call('ZREM', lanes, names[1])
@@ -179,9 +149,10 @@ function lane.strayed(class, priority)
   local here = lane.named(class, priority)
   local at = lane.head(here)
   if at then
-    lead_to(here, at)
+    lane.lead_to(here, at)
+    here.at = at
     return here
   end
-  lead_away(here)
+  lane.lead_away(here)
   return nil
 end

@@ -159,6 +159,23 @@ def retry(*, ids: tuple[str, ...], partial: bool) -> None:
 
 
 @job.command(
+    short_help="Give a waiting job another priority.",
+    examples=("taskq job reprioritise email:019b2c3e-7d1a-7000-8000-6f1b2c3d4e5f 10",),
+)
+@click.argument("id", metavar="ID")
+@click.argument("priority", metavar="N", type=int)
+@server_options
+def reprioritise(*, id: str, priority: int) -> None:
+    """Give a job another priority, from -512 to 511, higher first. A running job keeps it for its next attempt.
+
+    A priority below 0 stands after `--`: taskq job reprioritise ID -- -5
+    """
+    with checked_values(priority="N"):
+        state = app().client.reprioritise(id, priority)
+    output.put(f"{id}: priority {priority}, {state}")
+
+
+@job.command(
     short_help="Cancel jobs.",
     examples=(
         "taskq job cancel email:019b2c3e-7d1a-7000-8000-6f1b2c3d4e5f",

@@ -1,4 +1,4 @@
-"""`taskq queue …`: list, pause, resume, purge, reservations."""
+"""`taskq queue …`: list, pause, resume, purge, reservations; `show`, `limit` and `weights` stand in `limits`."""
 
 from __future__ import annotations
 
@@ -8,30 +8,40 @@ from typing import Any
 import click
 
 from taskq.cli import output, scope
+from taskq.cli.limits import limit, show, weights
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage
 from taskq.commands import WAITING
+
+key_option = click.option("--key", metavar="KEY", help="Only the jobs of this fairness key.")
 
 COUNTED = ("pending", "scheduled", "available", "running", "retryable", "completed", "failed", "cancelled")
 
 
 @click.group(
     cls=Noun,
-    later=("show", "limit"),
     examples=("taskq queue pause email",),
 )
 @server_options
 def queue() -> None:
-    """Queues: list, pause, resume, purge, reservations."""
+    """Queues: look at them, pause, resume, limit, purge."""
+
+
+for _verb in (show, limit, weights):
+    queue.add_command(_verb)
 
 
 def queue_table(rows: Sequence[dict[str, Any]]) -> None:
     """A row a queue, with its counts."""
-    shown = [(each["queue"], *(each[state] for state in COUNTED), "paused" if each["paused"] else "") for each in rows]
+    shown = [(each["queue"], *(each[state] for state in COUNTED), _paused(each)) for each in rows]
     unused = [state for state in COUNTED if not any(each[state] for each in rows)]
-    spare = dict.fromkeys(unused if any(each["paused"] for each in rows) else [*unused, "paused"], 0)
+    spare = dict.fromkeys(unused if any(_paused(each) for each in rows) else [*unused, "paused"], 0)
     output.table(("queue", *COUNTED, "paused"), shown, numbers=COUNTED, spare=spare)
+
+
+def _paused(each: dict[str, Any]) -> str:
+    return "paused" if each["paused"] else "in part" if each["pauses"] else ""
 
 
 @queue.command(
@@ -55,28 +65,32 @@ def list_(*, limit: int, offset: int, json_: bool) -> None:
 
 @queue.command(
     short_help="Stop handing out jobs.",
-    examples=("taskq queue pause email",),
+    examples=("taskq queue pause email", "taskq queue pause email --key acme"),
 )
 @click.argument("names", nargs=-1, required=True, metavar="QUEUE…")
+@key_option
 @server_options
-def pause(*, names: tuple[str, ...]) -> None:
+def pause(*, names: tuple[str, ...], key: str | None) -> None:
     """Stop handing out the jobs of a queue, on every node. Running jobs go on, new ones may be added."""
     place = app()
     for name in scope.known_queues(place, names):
-        output.put(f"{name}: {'paused' if place.client.pause(name) else 'is paused already'}")
+        of = "" if key is None else f" {key}"
+        output.put(f"{name}{of}: {'paused' if place.queue(name).pause(key=key) else 'is paused already'}")
 
 
 @queue.command(
     short_help="Hand out jobs again.",
-    examples=("taskq queue resume email",),
+    examples=("taskq queue resume email", "taskq queue resume email --key acme"),
 )
 @click.argument("names", nargs=-1, required=True, metavar="QUEUE…")
+@key_option
 @server_options
-def resume(*, names: tuple[str, ...]) -> None:
-    """Hand out the jobs of a paused queue again."""
+def resume(*, names: tuple[str, ...], key: str | None) -> None:
+    """Hand out the jobs of a paused queue again, or of a paused fairness key."""
     place = app()
     for name in scope.known_queues(place, names):
-        output.put(f"{name}: {'resumed' if place.client.resume(name) else 'was not paused'}")
+        of = "" if key is None else f" {key}"
+        output.put(f"{name}{of}: {'resumed' if place.queue(name).resume(key=key) else 'was not paused'}")
 
 
 @queue.command(

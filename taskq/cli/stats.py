@@ -33,5 +33,6 @@ def stats(*, watch: bool, json_: bool) -> None:
     if json_:
         output.document({"namespace": place.settings.namespace, "queues": queues, "total": total})
         return
-    rows: list[dict[str, Any]] = queues if len(queues) == 1 else [*queues, {"queue": "all", "paused": False, **total}]
+    whole = {"queue": "all", "paused": False, "pauses": 0, **total}
+    rows: list[dict[str, Any]] = queues if len(queues) == 1 else [*queues, whole]
     queue_table(rows)

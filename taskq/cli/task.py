@@ -1,19 +1,23 @@
-"""`taskq task …`: list, show."""
+"""`taskq task …`: list, show, pause, resume."""
 
 from __future__ import annotations
 
 import click
 
-from taskq.cli import output
+from taskq.cli import output, scope
 from taskq.cli.options import Noun, json_option, page_options, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values
 from taskq.options import checked_task_name
+from taskq.queue import Queue
+
+_queue_option = click.option(
+    "-q", "--queue", metavar="QUEUE", help="Only in this queue [those from which nodes serve it]."
+)
 
 
 @click.group(
     cls=Noun,
-    later=("pause", "resume"),
     examples=("taskq task list",),
 )
 @server_options
@@ -65,3 +69,41 @@ def show(*, name: str, json_: bool) -> None:
     output.pairs((key, output.in_a_line(key, value)) for key, value in found.items())
     if not found["nodes"]:
         output.note(f"no node serves {name!r} now: its jobs wait until one does")
+
+
+@task.command(
+    short_help="Stop starting a task's jobs.",
+    examples=("taskq task pause shop.mail.send", "taskq task pause shop.mail.send --queue email"),
+)
+@click.argument("name", metavar="NAME")
+@_queue_option
+@server_options
+def pause(*, name: str, queue: str | None) -> None:
+    """Stop starting the jobs of a task, on every node. Running jobs go on, new ones may be added."""
+    for each, handle in _queues(name, queue):
+        output.put(f"{name} in {each}: {'paused' if handle.pause(task=name) else 'is paused already'}")
+
+
+@task.command(
+    short_help="Start them again.",
+    examples=("taskq task resume shop.mail.send",),
+)
+@click.argument("name", metavar="NAME")
+@_queue_option
+@server_options
+def resume(*, name: str, queue: str | None) -> None:
+    """Start the jobs of a paused task again."""
+    for each, handle in _queues(name, queue):
+        output.put(f"{name} in {each}: {'resumed' if handle.resume(task=name) else 'was not paused'}")
+
+
+def _queues(name: str, queue: str | None) -> list[tuple[str, Queue]]:
+    with checked_values(name="NAME"):
+        checked_task_name(name)
+    place = app()
+    if queue is None:
+        told = place.inspector.task(name)
+        names = [each for each in (told["queue"], told["other_queue"]) if each]
+    else:
+        names = [queue]
+    return [(each, place.queue(each)) for each in scope.known_queues(place, names)]

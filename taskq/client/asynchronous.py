@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from taskq import commands, keys
-from taskq.client import admission, batch, claims, operations, sweep
+from taskq.client import admission, batch, claims, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation
 from taskq.client.claims import ClaimedJob
 from taskq.client.ending import ended, look_again, still_waits, until
-from taskq.commands import Bound, Command, NewJob
+from taskq.commands import Bound, Changed, Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
@@ -157,6 +157,10 @@ class AsyncClient:
         """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
         return await self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
 
+    async def reprioritise(self, id: str, priority: int) -> str:
+        """Gives one job another priority; the state it is in. See `commands.reprioritise`."""
+        return await run_async(self.server, operations.reprioritise(self._namespace, id, priority))
+
     # --- queues: each raises QueueNotFound for one in which nothing was ever enqueued
 
     async def pause(self, queue: str) -> bool:
@@ -171,7 +175,8 @@ class AsyncClient:
         """Cancels the jobs that wait in these states; how many. What is added meanwhile may stay."""
         jobs = sweep.purge(self._namespace, queue, states)
         await self._there(queue)
-        return await self._drive(jobs)
+        count: int = await self._drive(jobs)
+        return count
 
     async def clear(
         self,
@@ -187,7 +192,22 @@ class AsyncClient:
         """
         jobs = sweep.clear(self._namespace, queue, states, older_than, limit)
         await self._there(queue)
-        return await self._drive(jobs)
+        count: int = await self._drive(jobs)
+        return count
+
+    async def limit(self, queue: str, entry: str, words: Mapping[str, Any]) -> Changed:
+        """Says something of a limit, a task, a fairness key or the queue as a whole. See `client.limiting`."""
+        return cast("Changed", await self._drive(limiting.change(await self._there(queue), entry, words)))
+
+    async def limits(self, queue: str) -> list[dict[str, Any]]:
+        """What is said of all of them, and how it stands now."""
+        rows: list[dict[str, Any]] = await self._drive(limiting.look(await self._there(queue)))
+        return rows
+
+    async def weigh(self, queue: str, weights: Mapping[Any, int | None]) -> dict[str, int]:
+        """Sets weights of fairness keys; None takes one away. All there are then."""
+        found: dict[str, int] = await self._drive(limiting.weigh(await self._there(queue), weights))
+        return found
 
     async def _there(self, queue: str) -> QueueKeys:
         """The keys of a queue that exists: a mistyped name must not look like success."""
@@ -343,7 +363,8 @@ class AsyncClient:
         """Takes back reservations that hold a slot for nothing; how many. See `Queue.cleanup_reservations`."""
         jobs = admission.cleanup(self._namespace, queue, older_than)
         await self._there(queue)
-        return await self._drive(jobs)
+        done: int = await self._drive(jobs)
+        return done
 
     # --- the rest
 
@@ -369,12 +390,11 @@ class AsyncClient:
             replies += await run_many_async(self.server, some)
         return operation.fold(replies)
 
-    async def _drive(self, jobs: sweep.Sweep) -> int:
-        command = next(jobs)
+    async def _drive(self, steps: limiting.Steps) -> Any:
+        command = next(steps)
         while True:
             answer = await run_async(self.server, command)
             try:
-                command = jobs.send(answer)
+                command = steps.send(answer)
             except StopIteration as end:
-                count: int = end.value
-                return count
+                return end.value

@@ -16,6 +16,7 @@ from taskq.asked import checked_text, checked_whole
 from taskq.commands import Command
 from taskq.errors import InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
+from taskq.options.rules import priority as checked_priority
 from taskq.record import JobRecord
 from taskq.state import State
 
@@ -168,6 +169,11 @@ def retry_many(namespace: str, ids: Sequence[str], *, partial: bool) -> Operatio
         return commands.retry(q, some, partial=partial, token=_token())
 
     return _spread(namespace, ids, build, missing=MISSING, partial=partial)
+
+
+def reprioritise(namespace: str, id: str, priority: int) -> Command[str]:
+    """The state it is in; JobNotFound, InvalidTransition. ValueError for a priority that can't be."""
+    return commands.reprioritise(keys.of_job(namespace, id), id, checked_priority(priority))
 
 
 # --- the rest -----------------------------------------------------------------

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from taskq import commands, keys
-from taskq.client import admission, batch, claims, operations, sweep
+from taskq.client import admission, batch, claims, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation
 from taskq.client.claims import ClaimedJob
 from taskq.client.ending import ended, look_again, still_waits, until
-from taskq.commands import Bound, Command, NewJob
+from taskq.commands import Bound, Changed, Command, NewJob
 from taskq.connection import Server, connect, run, run_many
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
@@ -154,6 +154,10 @@ class Client:
         """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
         return self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
 
+    def reprioritise(self, id: str, priority: int) -> str:
+        """Gives one job another priority; the state it is in. See `commands.reprioritise`."""
+        return run(self.server, operations.reprioritise(self._namespace, id, priority))
+
     # --- queues: each raises QueueNotFound for one in which nothing was ever enqueued
 
     def pause(self, queue: str) -> bool:
@@ -168,7 +172,8 @@ class Client:
         """Cancels the jobs that wait in these states; how many. What is added meanwhile may stay."""
         jobs = sweep.purge(self._namespace, queue, states)
         self._there(queue)
-        return self._drive(jobs)
+        count: int = self._drive(jobs)
+        return count
 
     def clear(
         self,
@@ -184,7 +189,22 @@ class Client:
         """
         jobs = sweep.clear(self._namespace, queue, states, older_than, limit)
         self._there(queue)
-        return self._drive(jobs)
+        count: int = self._drive(jobs)
+        return count
+
+    def limit(self, queue: str, entry: str, words: Mapping[str, Any]) -> Changed:
+        """Says something of a limit, a task, a fairness key or the queue as a whole. See `client.limiting`."""
+        return cast("Changed", self._drive(limiting.change(self._there(queue), entry, words)))
+
+    def limits(self, queue: str) -> list[dict[str, Any]]:
+        """What is said of all of them, and how it stands now."""
+        rows: list[dict[str, Any]] = self._drive(limiting.look(self._there(queue)))
+        return rows
+
+    def weigh(self, queue: str, weights: Mapping[Any, int | None]) -> dict[str, int]:
+        """Sets weights of fairness keys; None takes one away. All there are then."""
+        found: dict[str, int] = self._drive(limiting.weigh(self._there(queue), weights))
+        return found
 
     def _there(self, queue: str) -> QueueKeys:
         """The keys of a queue that exists: a mistyped name must not look like success."""
@@ -335,7 +355,8 @@ class Client:
         """Takes back reservations that hold a slot for nothing; how many. See `Queue.cleanup_reservations`."""
         jobs = admission.cleanup(self._namespace, queue, older_than)
         self._there(queue)
-        return self._drive(jobs)
+        done: int = self._drive(jobs)
+        return done
 
     # --- the rest
 
@@ -361,12 +382,11 @@ class Client:
             replies += run_many(self.server, some)
         return operation.fold(replies)
 
-    def _drive(self, jobs: sweep.Sweep) -> int:
-        command = next(jobs)
+    def _drive(self, steps: limiting.Steps) -> Any:
+        command = next(steps)
         while True:
             answer = run(self.server, command)
             try:
-                command = jobs.send(answer)
+                command = steps.send(answer)
             except StopIteration as end:
-                count: int = end.value
-                return count
+                return end.value

@@ -31,9 +31,10 @@ from taskq.commands.firing import (
 from taskq.commands.freeing import Freed, untarget
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
 from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
+from taskq.commands.limits import Changed, LimitRow, LimitRows, Weights, limit, limits, weigh
 from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
 from taskq.commands.look import Counts, Demand, Fields, Page, backlog, counts, demand, fetch, peek, wait
-from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, resume, retry
+from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, reprioritise, resume, retry
 from taskq.commands.offers import HeldJob, HeldJobs, Reported, leases, report, start
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
 from taskq.commands.registry import (
@@ -75,6 +76,7 @@ __all__ = [
     "Arg",
     "Bound",
     "Buried",
+    "Changed",
     "Claim",
     "Claimed",
     "Classes",
@@ -96,6 +98,8 @@ __all__ = [
     "Incoming",
     "KnownTask",
     "Leader",
+    "LimitRow",
+    "LimitRows",
     "LockAnswer",
     "NewJob",
     "Nodes",
@@ -117,6 +121,7 @@ __all__ = [
     "StoredRun",
     "StoredSchedule",
     "StoredSchedules",
+    "Weights",
     "backlog",
     "beat",
     "bind",
@@ -142,6 +147,8 @@ __all__ = [
     "forget_nodes",
     "leader",
     "leases",
+    "limit",
+    "limits",
     "lock_acquire",
     "lock_extend",
     "lock_release",
@@ -169,6 +176,7 @@ __all__ = [
     "remove_schedule",
     "renew",
     "report",
+    "reprioritise",
     "reservations",
     "reserve",
     "resign",
@@ -184,5 +192,6 @@ __all__ = [
     "untarget",
     "wait",
     "wake",
+    "weigh",
     "why",
 ]

@@ -16,7 +16,7 @@ Fields = dict[bytes, bytes]
 
 
 class Counts(NamedTuple):
-    """How many jobs of a queue are in each state, and whether the queue is paused."""
+    """How many jobs of a queue are in each state, whether it is paused, and how many of its tasks and keys are."""
 
     pending: int
     scheduled: int
@@ -27,6 +27,7 @@ class Counts(NamedTuple):
     failed: int
     cancelled: int
     paused: bool
+    pauses: int = 0
 
 
 class Demand(NamedTuple):
@@ -61,7 +62,7 @@ def counts(q: QueueKeys, *, now: int | None = None) -> Command[Counts]:
 
     def read(reply: Any) -> Counts:
         found = {text(name): int(number) for name, number in zip(reply[::2], reply[1::2], strict=True)}
-        return Counts(**{name: found[name] for name in Counts._fields[:-1]}, paused=found["paused"] > 0)
+        return Counts(**{name: found[name] for name in Counts._fields if name != "paused"}, paused=found["paused"] > 0)
 
     return build("counts", q, read, {"now": now})
 

@@ -1,4 +1,4 @@
-"""What people do with jobs and queues: cancel, retry, pause, resume, purge, clear."""
+"""What people do with jobs and queues: cancel, retry, reprioritise, pause, resume, purge, clear."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
 
 WAITING = ("available", "scheduled", "retryable", "pending")
+_ENDS = frozenset({"completed", "failed", "cancelled"})
 
 
 class Purged(NamedTuple):
@@ -87,6 +88,35 @@ def retry(
         InvalidTransition: a job waits or runs already.
     """
     return build("retry", q, _words("retry"), {"now": now, "partial": int(partial), "token": token}, ids)
+
+
+def reprioritise(q: QueueKeys, id: str, priority: int, *, now: int | None = None) -> Command[str]:
+    """Gives a job another priority. Answers the state it is in; it stands at its place there, or will.
+
+    Args:
+        q: the queue.
+        id: a full id.
+        priority: −512 … 511, higher first.
+        now: the time in ms; None for the server's clock.
+
+    Raises (when read):
+        JobNotFound: there is no such job.
+        InvalidTransition: it has ended.
+    """
+
+    def read(reply: Any) -> str:
+        state = text(reply)
+        if state == "missing":
+            raise JobNotFound(f"there is no job {id}; nothing was done")
+        if state in _ENDS:
+            raise InvalidTransition(
+                f"job {id} is {state}: it waits for no turn any more; nothing was done",
+                from_state=state,
+                to_state=state,
+            )
+        return state
+
+    return build("reprioritise", q, read, {"now": now, "id": id, "priority": priority})
 
 
 def pause(q: QueueKeys, *, now: int | None = None) -> Command[bool]:

@@ -171,13 +171,14 @@ def needs_marker(facts: LaneFacts) -> bool:
 
 # --- keys ---------------------------------------------------------------------
 
-_ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty", "gates", "tags", "reservations")
+_ZSETS = (*STANDS_IN.values(), "prune", "expiring", "empty", "gates", "reservations")
 _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("|".join(_ZSETS), "zset", None),
     ("classes|kinds|meta|stats|limits|weights", "hash", None),
     ("fired", "hash", 8 * _DAY_MS),
     ("events", "stream", None),
     ("(levels|groups|lanes|front|wake|slots|parked|parks):.*", "zset", None),
+    ("tags:.*", "zset", 2 * _DAY_MS),
     ("rate:.*", "string", 30 * _DAY_MS),
     ("unique:.*", "string", None),
     ("reserved:.*", "string", None),

@@ -81,7 +81,6 @@ WRONG = [
 
 LATER = [
     ("job", "why", "q:1"),
-    ("queue", "limit", "email"),
     ("stats", "--watch"),
     ("worker", "shop", "--processes", "2"),
 ]

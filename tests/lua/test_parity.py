@@ -15,6 +15,7 @@ BUILT = {
     "levels": ("async",),
     "groups": ("thread", -512),
     "lanes": ("async", 511, "-"),
+    "tags": ("async", -7),
     "body": ("async:0",),
     "front": ("thread:-1",),
     "wake": ("async",),

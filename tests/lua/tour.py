@@ -56,6 +56,20 @@ def lively(room: Room) -> dict[str, int]:
     return {"default:running": int(room.job("running")["epoch"])}  # type: ignore[index]
 
 
+def _said(room: Room) -> Iterator[Command[Any]]:
+    """What operators say of limits, tasks and keys, and of a job's priority."""
+    q, now = room.q, room.now
+    yield commands.limit(q, "crm", {"c": 1, "r": "5/1000/5"}, now=now)
+    yield commands.limit(q, "crm=acme", {"until": "+5"}, now=now)
+    yield commands.limit(q, "*u", {"paused": 1}, now=now)
+    yield commands.limit(q, "queue", {"c": 1000, "age": 60_000}, now=now)
+    yield commands.weigh(q, {"acme": 3}, now=now)
+    yield commands.enqueue(q, [new(f"keyed{n}")._replace(lane="acme:crm=acme") for n in range(3)], now=now)
+    yield commands.limits(q, now=now)
+    yield commands.reprioritise(q, "default:keyed2", 4, now=now)
+    yield commands.limit(q, "*u", {"paused": ""}, now=now)
+
+
 def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[Command[Any]]:
     """Every command, to be called one after the other; what a claim gives is finished in each of the ways."""
     q, now = room.q, room.now
@@ -76,6 +90,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     for klass in UNTARGETED:
         for word in ("busy", "lost"):
             yield commands.untarget(q, klass, why=word, now=now)
+    yield from _said(room)
     yield commands.promote(q, now=now)
     yield commands.expire(q, now=now)
     yield commands.reap(q, lease_ms=LEASE_MS, now=now)

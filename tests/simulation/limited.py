@@ -188,14 +188,10 @@ class Limited:
             for gate in list(self.starts):
                 if gate.partition("=")[0] == name:
                     del self.starts[gate]  # a rate of other numbers is counted anew
-        self.client.hset(self.q.fixed("limits"), name, text)
-        if parked := self.gates_named(name):
-            self.client.zadd(self.q.fixed("gates"), dict.fromkeys(parked, self.now))
-        self.do("promote")
-
-    def gates_named(self, name: str) -> list[str]:
-        return [gate.decode() for gate in self.client.zrange(self.q.fixed("gates"), 0, -1)
-                if gate.decode().partition("=")[0] == name]  # fmt: skip
+        words = dict(word.split("=", 1) for word in text.split())
+        cursor = self.do("limit", name, words).cursor
+        while cursor != "0":
+            cursor = self.do("limit", name, {}, cursor=cursor).cursor
 
     # --- what holds
 

@@ -214,6 +214,18 @@ ARGUMENTS: dict[str, list[Any]] = {
 
 
 # What `fsck` looks and mends with: its operations have tests of their own, in tests/lua/test_fsck.py.
+CALLS |= {
+    "limit": commands.limit(Q, "crm=acme", {"c": 5, "until": "+30"}, now=7),
+    "limits": commands.limits(Q, cursor="3", now=7),
+    "weigh": commands.weigh(Q, {"acme": 3, "bolt": None}, now=7),
+    "reprioritise": commands.reprioritise(Q, "email:1", -5, now=7),
+}
+ARGUMENTS |= {
+    "limit": [7, "crm=acme", "", "c", 5, "until", "+30"],
+    "limits": [7, "3"],
+    "weigh": [7, "0", "acme", 3, "bolt", ""],
+    "reprioritise": [7, "email:1", -5],
+}
 FSCK = {"members", "scan", *(f"{verb}_{what}" for verb in ("mend", "survey") for what in ("jobs", "keys", "lanes"))}
 
 
@@ -310,7 +322,8 @@ def test_looking_reads_records():
 def test_counts_reads_all_states():
     names = ["pending", "scheduled", "retryable", "completed", "failed", "cancelled", "running", "available", "lanes"]
     reply: list[Any] = [each for n, name in enumerate(names) for each in (name.encode(), n)]
-    assert CALLS["counts"].read([*reply, b"paused", b"0"]) == Counts(0, 1, 7, 6, 2, 3, 4, 5, paused=False)
+    reply += [b"pauses", 2]
+    assert CALLS["counts"].read([*reply, b"paused", b"0"]) == Counts(0, 1, 7, 6, 2, 3, 4, 5, paused=False, pauses=2)
     assert CALLS["counts"].read([*reply, b"paused", b"1800000000000"]).paused
 
 

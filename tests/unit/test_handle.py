@@ -68,7 +68,7 @@ def test_every_method_that_asks_the_server_has_a_twin():
     methods = {name for name in vars(Job) if not name.startswith("_") and callable(getattr(Job, name))}
     plain = {name for name in methods if f"a{name}" in methods}
     assert methods == plain | {f"a{name}" for name in plain}
-    assert plain == {"result", "join", "refresh", "to_dict", "cancel", "retry", "why"}
+    assert plain == {"result", "join", "refresh", "to_dict", "cancel", "retry", "reprioritise", "why"}
 
 
 class FakeClient:

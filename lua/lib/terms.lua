@@ -1,0 +1,109 @@
+-- What is said of limits, tasks and fairness keys: the words of a field of `limits`, and the numbers of a gate that
+-- follow from the fields which speak of it. Code says `<name>`, an operator `op:<name>`, `<name>=<key>`, `*<task>`,
+-- `@<fairness key>` and `queue`.
+
+local terms = { specs = {} }
+
+local TASKS = '*'
+
+-- What a field of `limits` says, as a table: c r until paused. A number of code or of its name that is not to hold
+-- here is `none`.
+function terms.words(text)
+  local words = {}
+  for word, value in string.gmatch(text or '', '(%a+)=(%S+)') do
+    words[word] = value
+  end
+  return words
+end
+
+-- Writes a field, or takes it away if it says nothing more. How many tasks have one is kept, so that claims look for
+-- none where there is none.
+local WORDS = { 'c', 'r', 'until', 'paused' }
+
+function terms.put(field, words)
+  local text = {}
+  for _, word in ipairs(WORDS) do
+    if words[word] then
+      text[#text + 1] = word .. '=' .. words[word]
+    end
+  end
+  local more = #text > 0 and redis.call('HSET', keys.limits, field, table.concat(text, ' '))
+    or -redis.call('HDEL', keys.limits, field)
+  if more ~= 0 and string.sub(field, 1, 1) == '*' and redis.call('HINCRBY', keys.limits, TASKS, more) <= 0 then
+    redis.call('HDEL', keys.limits, TASKS)
+  end
+end
+
+-- The rate that a word says, as it is in a limit, a period in ms and a burst; or nil.
+function terms.rate(text)
+  local limit, period, burst = string.match(text or '', '^(%d+)/(%d+)/(%d+)$')
+  limit, period, burst = record.number(limit), record.number(period), record.number(burst)
+  if limit and period and burst and limit > 0 and period > 0 and burst > 0 then
+    return limit, period, burst
+  end
+  return nil
+end
+
+local function read_into(field, text, spec)
+  local words = terms.words(text)
+  if words.c == 'none' then
+    spec.most = nil
+  elseif words.c then
+    spec.most = record.number(words.c, spec.most)
+  end
+  local limit, period, burst = terms.rate(words.r)
+  if limit then
+    spec.per_us, spec.burst = period * 1000 / limit, burst
+  elseif words.r == 'none' then
+    spec.per_us = nil
+  end
+  local till = record.number(words['until'])
+  if till then
+    spec.shut_until = math.max(spec.shut_until or 0, till)
+    spec.shut_by[#spec.shut_by + 1] = field
+  end
+  spec.paused = spec.paused or words.paused ~= nil
+end
+
+-- The numbers of a gate: those that code gives its name, over them those of an operator, and over them its own.
+function terms.of(id)
+  local spec = terms.specs[id]
+  if not spec then
+    spec = { shut_by = {} }
+    terms.specs[id] = spec
+    local mark = string.sub(id, 1, 1)
+    if mark == '!' then
+      spec.most = 1
+    elseif mark == '@' or mark == '*' or id == 'queue' then
+      read_into(id, redis.call('HGET', keys.limits, id), spec)
+    else
+      local name = string.match(id, '^[^=]*')
+      local fields = { name, 'op:' .. name, id ~= name and id or nil }
+      for i, text in ipairs(redis.call('HMGET', keys.limits, unpack(fields))) do
+        read_into(fields[i], text, spec)
+      end
+    end
+  end
+  return spec
+end
+
+-- Takes away marks `until` that have passed.
+function terms.tidy(spec, now)
+  for _, field in ipairs(spec.shut_by) do
+    local words = terms.words(redis.call('HGET', keys.limits, field) or nil)
+    if record.number(words['until'], now + 1) <= now then
+      words['until'] = nil
+      terms.put(field, words)
+    end
+  end
+end
+
+-- A text as it stands in names: as taskq/lanes.py has it.
+local NAME_MAX = 64
+
+function terms.encoded(text)
+  local name = string.gsub(text, '[^%w._~@+/-]', function(c)
+    return string.format('%%%02X', string.byte(c))
+  end)
+  return #name > NAME_MAX and '~' .. redis.sha1hex(name) or name
+end

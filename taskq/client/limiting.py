@@ -1,0 +1,191 @@
+"""What a running program or an operator says of limits, tasks and fairness keys: one change in bounded steps. Pure.
+
+As in `sweep`, steps are generators that yield commands and are sent their answers, so that both clients drive the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, TypeAlias
+
+from taskq import commands, lanes
+from taskq.asked import checked_text
+from taskq.commands import Command, LimitRow
+from taskq.errors import shown
+from taskq.keys import QueueKeys
+from taskq.options import Rate
+from taskq.options.limits import checked_limit_name
+from taskq.units import Duration, duration_ms, duration_text, rfc3339
+
+Steps: TypeAlias = Generator[Command[Any], Any, Any]
+
+WHOLE = "queue"
+"""The entry that is the queue itself."""
+
+NONE = "none"
+"""A number that code declares and that is not to hold."""
+
+RESET: Mapping[str, str] = {"c": "", "r": "", "until": ""}
+_DONE = "0"
+_CONCURRENCY_MAX = 1_000_000_000
+_WEIGHT_MAX = 240
+
+
+def entry_of(name: str | None = None, *, key: object = None, task: str | None = None) -> str:
+    """What is spoken of: a limit, one key of it, with `key` alone a fairness key, a task, or with nothing the queue.
+
+    Raises:
+        ValueError: a name or key that can't be.
+        TypeError: a task that is no text.
+    """
+    if task is not None:
+        return "*" + lanes.encoded(checked_text(task, name="name", of="task"))
+    if name is None:
+        return WHOLE if key is None else "@" + _encoded(key)
+    gate = lanes.gate(checked_limit_name(name))
+    return gate if key is None else f"{gate}={_encoded(key)}"
+
+
+def _encoded(key: object) -> str:
+    try:
+        return lanes.encoded(key)
+    except ValueError as error:
+        raise ValueError(f"key={shown(key)} names nothing: {error}") from None
+
+
+def words_of(
+    *, concurrency: int | None = None, rate: str | None = None, burst: int | None = None, age: Duration | None = None
+) -> dict[str, str | int]:
+    """Numbers as the queue holds them; only those that are given.
+
+    Raises:
+        ValueError: a number that can't be, or a burst without its rate.
+    """
+    words: dict[str, str | int] = {}
+    if concurrency is not None:
+        words["c"] = _whole(concurrency, "concurrency", 0, _CONCURRENCY_MAX)
+    if rate is not None:
+        words["r"] = Rate(rate, burst=burst).words.partition("=")[2]
+    elif burst is not None:
+        raise ValueError(f"burst={burst} belongs to a rate: give rate= too")
+    if age is not None:
+        words["age"] = duration_ms(age, name="age") or ""
+    return words
+
+
+def _whole(value: object, what: str, least: int, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return value
+    raise ValueError(f"{what}={shown(value)} is out of range: give an integer from {least} to {most:,}")
+
+
+def block_words(duration: Duration) -> dict[str, str]:
+    """Shut for so long from now on; 0 opens again."""
+    ms = duration_ms(duration, name="duration")
+    return {"until": f"+{ms}" if ms else ""}
+
+
+def change(q: QueueKeys, entry: str, words: Mapping[str, Any]) -> Steps:
+    """Says it, and leads claims to whatever waited for it. Returns the first answer."""
+    first: commands.Changed = yield commands.limit(q, entry, words)
+    cursor = first.cursor
+    while cursor != _DONE:
+        cursor = (yield commands.limit(q, entry, {}, cursor=cursor)).cursor
+    return first
+
+
+def look(q: QueueKeys) -> Steps:
+    """Everything that is said, by name, as JSON holds it."""
+    found: dict[str, dict[str, Any]] = {}
+    cursor = _DONE
+    while True:
+        some: commands.LimitRows = yield commands.limits(q, cursor=cursor)
+        found |= {row.entry: _shown(row, some.now_ms) for row in some.rows}
+        cursor = some.cursor
+        if cursor == _DONE:
+            break
+    if some.age_ms:
+        whole = found.setdefault(WHOLE, _nothing())
+        whole["age"] = some.age_ms / 1000
+    return [found[entry] for entry in sorted(found, key=_order)]
+
+
+def weigh(q: QueueKeys, weights: Mapping[Any, int | None]) -> Steps:
+    """Sets weights, if any are given. Returns all, by key.
+
+    Raises:
+        ValueError: a weight that isn't from 1 to 240, or a key that names nothing.
+    """
+    for key, weight in weights.items():
+        if weight is not None:
+            _whole(weight, f"weight of {key}", 1, _WEIGHT_MAX)
+    rest = [(_encoded(key), weight) for key, weight in weights.items()]
+    for at in range(0, len(rest), commands.BATCH_MAX):
+        yield commands.weigh(q, dict(rest[at : at + commands.BATCH_MAX]))
+    found: dict[str, int] = {}
+    cursor = _DONE
+    while True:
+        some: commands.Weights = yield commands.weigh(q, {}, cursor=cursor)
+        found |= some.weights
+        cursor = some.cursor
+        if cursor == _DONE:
+            return {lanes.decoded(key): weight for key, weight in sorted(found.items())}
+
+
+# --- as people see it
+
+_KINDS = {"*": "task", "@": "fairness key", "!": "lock"}
+
+
+def _order(entry: str) -> tuple[bool, bool, str]:
+    return entry != WHOLE, entry[0] in _KINDS, entry
+
+
+def _nothing() -> dict[str, Any]:
+    return _shown(LimitRow(WHOLE, {}, {}, 0, 0, None, None), 0)
+
+
+def _shown(row: LimitRow, now_ms: int) -> dict[str, Any]:
+    kind, name, key = _named(row.entry)
+    declared, said = _numbers(row.declared), _numbers(row.said)
+    till = _instant(row.said.get("until"))
+    return {
+        "kind": kind,
+        "name": name,
+        "key": key,
+        "concurrency": said["concurrency"] if "c" in row.said else declared["concurrency"],
+        "rate": said["rate"] if "r" in row.said else declared["rate"],
+        "burst": said["burst"] if "r" in row.said else declared["burst"],
+        "declared": declared,
+        "overridden": bool(row.said.keys() & {"c", "r"}) or "paused" in row.said,
+        "paused": "paused" in row.said,
+        "blocked_until": rfc3339(till) if till is not None and till > now_ms else None,
+        "running": row.held,
+        "waiting_lanes": row.parked,
+        "free": row.free,
+        "age": None,
+    }
+
+
+def _named(entry: str) -> tuple[str, str | None, str | None]:
+    if entry == WHOLE:
+        return "queue", None, None
+    kind = _KINDS.get(entry[0], "limit")
+    name, with_key, key = entry.lstrip("".join(_KINDS)).partition("=")
+    if kind == "fairness key":
+        return kind, None, lanes.decoded(name)
+    return kind, lanes.decoded(name), lanes.decoded(key) if with_key else None
+
+
+def _numbers(words: Mapping[str, str]) -> dict[str, Any]:
+    most, rate = words.get("c", ""), words.get("r", "").split("/")
+    whole = len(rate) == 3 and all(each.isdigit() for each in rate)
+    return {
+        "concurrency": int(most) if most.isdigit() else None,
+        "rate": f"{rate[0]}/{duration_text(int(rate[1]))}" if whole else None,
+        "burst": int(rate[2]) if whole else None,
+    }
+
+
+def _instant(text: str | None) -> int | None:
+    return int(text) if text and text.isdigit() and len(text) < 15 else None

@@ -1,0 +1,121 @@
+"""`taskq queue limit | weights | show`, `queue pause --key`, `task pause`, `job reprioritise`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def jobs(app):
+    task = app.by_name("a.b", queue="email")
+    return app.enqueue_many([task.call(i) for i in range(3)])
+
+
+def rows(taskq, *more):
+    return json.loads(taskq("queue", "limit", "email", "--json", *more).stdout)["data"]
+
+
+def test_a_limit_is_changed_listed_and_reset(taskq, jobs, app):
+    assert rows(taskq) == []
+    done = taskq("queue", "limit", "email", "crm", "--concurrency", "5", "--rate", "100/min", "--burst", "20")
+    assert done.stdout == "email: changed\n"
+    assert "no code that runs declares" in done.stderr
+    assert taskq("queue", "limit", "email", "crm", "--concurrency", "5").stdout == "email: it is so already\n"
+    taskq("queue", "limit", "email", "crm", "--concurrency", "2", "--key", "acme")
+    assert [(row["name"], row["key"], row["concurrency"], row["rate"], row["burst"]) for row in rows(taskq)] == [
+        ("crm", None, 5, "100/1m", 20),
+        ("crm", "acme", 2, None, None),
+    ]
+    shown = taskq("queue", "limit", "email").stdout
+    assert "limit crm" in shown
+    assert "acme" in shown
+    assert "set here" in shown
+    for more in ([], ["--key", "acme"]):
+        assert taskq("queue", "limit", "email", "crm", *more, "--reset").stdout == "email: changed\n"
+    assert rows(taskq) == []
+
+
+def test_a_limit_is_blocked_and_opened(taskq, jobs):
+    taskq("queue", "limit", "email", "crm", "--block", "30s")
+    (row,) = rows(taskq)
+    assert row["blocked_until"] is not None
+    assert "blocked until" in taskq("queue", "limit", "email").stdout
+    taskq("queue", "limit", "email", "crm", "--block", "0")
+    assert rows(taskq) == []
+
+
+def test_a_queue_as_a_whole_is_limited_and_its_lanes_age(taskq, jobs):
+    taskq("queue", "limit", "email", "--concurrency", "40", "--age", "10m")
+    (row,) = rows(taskq)
+    assert (row["kind"], row["concurrency"], row["age"]) == ("queue", 40, 600)
+    assert "a level every 600 s" in taskq("queue", "limit", "email").stdout
+    taskq("queue", "limit", "email", "--reset")
+    assert rows(taskq) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("crm",),
+        ("--key", "acme"),
+        ("crm", "--burst", "5"),
+        ("crm", "--rate", "fast"),
+        ("crm", "--concurrency", "-1"),
+        ("crm", "--block", "soon"),
+        ("crm", "--age", "1m"),
+        ("crm", "--reset", "--rate", "1/s"),
+        ("--concurrency", "1", "--key", "acme"),
+        ("queue", "--concurrency", "1"),
+        ("crm", "--concurrency", "1", "--json"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(taskq, jobs, words):
+    result = taskq("queue", "limit", "email", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert rows(taskq) == []
+
+
+@pytest.mark.parametrize("verb", ["limit", "weights", "show"])
+def test_a_mistyped_queue_is_no_success(taskq, jobs, verb):
+    result = taskq("queue", verb, "emial")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "did you mean 'email'" in result.stderr
+
+
+def test_weights(taskq, jobs, app):
+    assert "acme" in taskq("queue", "weights", "email", "acme=3", "a=b=2").stdout
+    assert json.loads(taskq("queue", "weights", "email", "acme=", "--json").stdout) == {"a=b": 2}
+    assert taskq("queue", "weights", "email", "acme").exit_code == 2
+    assert taskq("queue", "weights", "email", "acme=0").exit_code == 2
+
+
+def test_a_key_is_paused_and_shows_wherever_the_queue_does(taskq, jobs, app):
+    assert taskq("queue", "pause", "email", "--key", "acme").stdout == "email acme: paused\n"
+    assert taskq("queue", "pause", "email", "--key", "acme").stdout == "email acme: is paused already\n"
+    assert "in part" in taskq("queue", "list").stdout
+    assert "in part" in taskq("stats").stdout
+    shown = json.loads(taskq("queue", "show", "email", "--json").stdout)
+    assert (shown["available"], shown["paused"], shown["pauses"]) == (3, False, 1)
+    assert [(row["kind"], row["key"], row["paused"]) for row in shown["limits"]] == [("fairness key", "acme", True)]
+    assert "paused" in taskq("queue", "show", "email").stdout
+    assert taskq("queue", "resume", "email", "--key", "acme").stdout == "email acme: resumed\n"
+    assert taskq("queue", "resume", "email", "--key", "acme").stdout == "email acme: was not paused\n"
+
+
+def test_a_task_is_paused_in_a_queue(taskq, jobs, app):
+    assert taskq("task", "pause", "a.b", "--queue", "email").stdout == "a.b in email: paused\n"
+    assert taskq("task", "resume", "a.b", "--queue", "email").stdout == "a.b in email: resumed\n"
+    unknown = taskq("task", "pause", "a.b")
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert "no node has known a task" in unknown.stderr
+
+
+def test_a_job_gets_another_priority(taskq, jobs, app):
+    id = jobs[2].id
+    assert taskq("job", "reprioritise", id, "10").stdout == f"{id}: priority 10, available\n"
+    assert taskq("job", "reprioritise", id, "--", "-5").stdout == f"{id}: priority -5, available\n"
+    assert jobs[2].refresh().record.priority == -5
+    assert taskq("job", "reprioritise", id, "600").exit_code == 2
+    assert taskq("job", "reprioritise", "email:none", "1").exit_code == 1

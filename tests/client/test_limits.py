@@ -1,0 +1,202 @@
+"""Limits, pauses of tasks and keys, weights and ageing, changed while programs run; a job's priority."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskq import Concurrency, InvalidTransition, JobNotFound, QueueNotFound, Rate
+
+
+@pytest.fixture
+def crm(app):
+    """A task under a limit by tenant, fair by tenant."""
+
+    @app.task(name="sync", fair="tenant", limits=[Concurrency(2, by="tenant", name="crm")])
+    def sync(tenant: str, n: int = 0) -> None:
+        raise NotImplementedError
+
+    return sync
+
+
+def claimed(hand) -> list[str]:
+    return [job.id for job in hand.claim()]
+
+
+def only(rows, **wanted):
+    (row,) = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    return row
+
+
+def test_a_limit_changes_at_once_and_back(app, crm, hand):
+    jobs = [crm.enqueue("acme", n) for n in range(6)]
+    queue = app.queue("default")
+    assert queue.limit("crm", concurrency=1) is True
+    assert queue.limit("crm", concurrency=1) is False
+    assert len(claimed(hand)) == 1
+    row = only(queue.limits(), name="crm", key="acme")
+    assert (row["running"], row["free"], row["waiting_lanes"]) == (1, 0, 1)
+    assert only(queue.limits(), name="crm", key=None)["concurrency"] == 1
+    queue.limit("crm", concurrency=4)
+    assert len(claimed(hand)) == 3
+    queue.limit("crm", reset=True)
+    assert len(claimed(hand)) == len(jobs) - 4
+
+
+def test_a_key_has_numbers_of_its_own(app, crm, hand):
+    for n in range(4):
+        crm.enqueue("acme", n)
+        crm.enqueue("bolt", n)
+    queue = app.queue("default")
+    queue.limit("crm", concurrency=1)
+    queue.limit("crm", concurrency=3, key="acme")
+    assert len(claimed(hand)) == 4
+    row = only(queue.limits(), name="crm", key="acme")
+    assert (row["concurrency"], row["overridden"], row["running"]) == (3, True, 3)
+
+
+def test_a_job_that_was_told_to_slow_down_blocks_its_key(app, crm, hand):
+    crm.enqueue("acme")
+    queue = app.queue("default")
+    assert queue.block("crm", "30s", key="acme") is True
+    assert claimed(hand) == []
+    row = only(queue.limits(), name="crm", key="acme")
+    assert row["blocked_until"] is not None
+    assert (row["overridden"], row["free"]) == (False, 0)
+    crm.enqueue("bolt")
+    assert len(claimed(hand)) == 1
+    queue.block("crm", 0, key="acme")
+    assert len(claimed(hand)) == 1
+
+
+def test_a_key_and_a_task_are_paused_and_resumed(app, crm, hand):
+    mine = crm.enqueue("acme")
+    other = app.by_name("other", queue="default").enqueue()
+    queue = app.queue("default")
+    assert queue.pause(key="acme") is True
+    assert queue.pause(key="acme") is False
+    assert queue.pause(task="other") is True
+    assert queue.counts().pauses == 2
+    assert claimed(hand) == []
+    assert {(row["kind"], row["name"], row["key"]) for row in queue.limits() if row["paused"]} == {
+        ("fairness key", None, "acme"),
+        ("task", "other", None),
+    }
+    assert queue.resume(key="acme") is True
+    assert claimed(hand) == [mine.id]
+    assert app.by_name("other").resume("default") is True
+    assert claimed(hand) == [other.id]
+    assert queue.counts().pauses == 0
+    assert not queue.counts().paused
+
+
+def test_a_task_pauses_itself_where_its_jobs_are(app, crm, hand):
+    crm.enqueue("acme")
+    assert crm.pause() is True
+    assert claimed(hand) == []
+    assert crm.pause() is False
+    assert crm.resume() is True
+    assert len(claimed(hand)) == 1
+
+
+def test_a_queue_as_a_whole_and_a_task_are_limited(app, hand):
+    queue, task = app.queue("default"), app.by_name("x", queue="default")
+    for _ in range(6):
+        task.enqueue()
+    queue.limit(concurrency=2)
+    assert len(claimed(hand)) == 2
+    assert only(queue.limits(), kind="queue")["concurrency"] == 2
+    queue.limit(reset=True)
+    queue.limit(task="x", concurrency=1)
+    assert len(claimed(hand)) == 1
+    queue.limit(task="x", reset=True)
+    assert len(claimed(hand)) == 3
+    assert queue.limits() == []
+
+
+def test_weights_are_set_and_told(app, crm):
+    crm.enqueue("acme")
+    queue = app.queue("default")
+    assert queue.weights() == {}
+    assert queue.weights({"a b": 2}, acme=3) == {"a b": 2, "acme": 3}
+    assert queue.weights(acme=None) == {"a b": 2}
+
+
+def test_ageing_is_told_with_the_queue(app, crm):
+    crm.enqueue("acme")
+    queue = app.queue("default")
+    assert queue.age("10m") is True
+    assert only(queue.limits(), kind="queue")["age"] == 600
+    assert queue.age(0) is True
+    assert queue.limits() == []
+
+
+def test_what_can_not_be_is_refused_before_it_is_sent(app, crm):
+    crm.enqueue("acme")
+    queue = app.queue("default")
+    for wrong in (
+        lambda: queue.limit("crm"),
+        lambda: queue.limit("crm", concurrency=-1),
+        lambda: queue.limit("crm", concurrency=True),
+        lambda: queue.limit("crm", rate="fast"),
+        lambda: queue.limit("crm", burst=3),
+        lambda: queue.limit("crm", concurrency=1, reset=True),
+        lambda: queue.limit("queue", concurrency=1),
+        lambda: queue.limit("", concurrency=1),
+        lambda: queue.limit(concurrency=1, key="acme"),
+        lambda: queue.limit("crm", task="x", concurrency=1),
+        lambda: queue.limit("crm", key=["x"], concurrency=1),
+        lambda: queue.block("crm", "-3s"),
+        lambda: queue.weights(acme=0),
+        lambda: queue.weights(acme=241),
+        lambda: queue.weights(acme=1.5),
+        lambda: queue.pause(key="a", task="b"),
+    ):
+        with pytest.raises(ValueError, match=r"=|give"):
+            wrong()
+    assert queue.limits() == []
+    with pytest.raises(QueueNotFound):
+        app.queue("defualt").limit("crm", concurrency=1)
+
+
+def test_a_limit_named_like_a_fairness_key_is_none(app, hand):
+    @app.task(name="odd", limits=[Rate("1/h", name="@acme")])
+    def odd() -> None:
+        raise NotImplementedError
+
+    odd.enqueue()
+    odd.enqueue()
+    app.queue("default").limit("@acme", rate="1/h")
+    assert len(claimed(hand)) == 1
+
+
+def test_a_job_gets_another_priority(app, hand):
+    task = app.by_name("x", queue="default")
+    first, second = task.enqueue(), task.enqueue()
+    assert second.reprioritise(5) == "available"
+    assert claimed(hand) == [second.id, first.id]
+    assert first.reprioritise(7) == "running"
+    assert first.refresh().record.priority == 7
+    with pytest.raises(ValueError, match="priority=512"):
+        first.reprioritise(512)
+    with pytest.raises(JobNotFound):
+        app.job("default:none").reprioritise(1)
+    later = task.using(delay="1h").enqueue()
+    later.cancel()
+    with pytest.raises(InvalidTransition, match="is cancelled"):
+        later.reprioritise(1)
+
+
+async def test_the_async_twins_do_the_same(on_loop, hand):
+    job = await on_loop.by_name("x", queue="default").aenqueue()
+    queue = on_loop.queue("default")
+    assert await queue.alimit("crm", concurrency=3, rate="10/s") is True
+    assert await queue.ablock("crm", "1h") is True
+    assert await queue.apause(key="acme") is True
+    assert await queue.aresume(key="acme") is True
+    assert await queue.aage("1m") is True
+    (whole, crm) = await queue.alimits()
+    assert (whole["age"], crm["concurrency"], crm["rate"], crm["burst"]) == (60, 3, "10/1s", 1)
+    assert await queue.aweights(acme=2) == {"acme": 2}
+    assert await on_loop.by_name("x").apause("default") is True
+    assert await on_loop.by_name("x").aresume("default") is True
+    assert await job.areprioritise(3) == "available"
