@@ -28,7 +28,7 @@ from taskq.commands.firing import (
     receive,
     relayed,
 )
-from taskq.commands.freeing import Freed, untarget
+from taskq.commands.freeing import Freed, Idle, sweep_classes, untarget
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
 from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
 from taskq.commands.limits import Changed, LimitRow, LimitRows, Weights, limit, limits, weigh
@@ -95,6 +95,7 @@ __all__ = [
     "HeldJobs",
     "HeldLock",
     "HeldLocks",
+    "Idle",
     "Incoming",
     "KnownTask",
     "Leader",
@@ -187,6 +188,7 @@ __all__ = [
     "schedules",
     "snooze",
     "start",
+    "sweep_classes",
     "sweep_reservations",
     "task_info",
     "untarget",

@@ -1,10 +1,11 @@
-"""What the leader does for jobs of a target that can't run them."""
+"""Jobs of a target that can't run them, and classes that no job needs any more: what frees them."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
-from taskq.commands.command import Command, build
+from taskq.commands.command import Command, build, texts
 from taskq.keys import QueueKeys
 
 
@@ -32,3 +33,26 @@ def untarget(
     """
     named = {"now": now, "class": klass, "why": why, "limit": limit}
     return build("untarget", q, lambda reply: Freed(*reply), named)
+
+
+class Idle(NamedTuple):
+    """How many classes went, and those of which no job waits now: to be passed with the next call."""
+
+    swept: int
+    classes: list[str]
+
+
+def sweep_classes(q: QueueKeys, *, idle: Sequence[str] = (), limit: int = 250, now: int | None = None) -> Command[Idle]:
+    """Forgets narrow classes of which no job waits, and none did at the last call; a job that needs one brings it back.
+
+    Args:
+        q: the queue.
+        idle: what the last call answered, some time ago; nothing else goes.
+        limit: at most so many are answered, and so many go; 250 at most.
+        now: the time in ms; None for the server's clock.
+    """
+
+    def read(reply: Sequence[Any]) -> Idle:
+        return Idle(int(reply[0]), texts(reply[1:]))
+
+    return build("sweep_classes", q, read, {"now": now, "limit": limit}, list(idle))

@@ -2,6 +2,8 @@
 queue this node serves.
 
 Finishing and reserving remove a few as they go; this is for queues where neither happens any more.
+
+Once a minute it forgets the classes of which no job waited a minute ago, nor does now: a queue may have only so many.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ EVERY_S = 5.0
 BUSY_S = 0.05  # while there is more: other calls get their turn in between
 LIMIT = 100
 RESERVATIONS_EVERY_S = 60.0
+CLASSES_EVERY_S = 60.0
 
 
 class Janitor:
@@ -25,6 +28,7 @@ class Janitor:
         self._queues = queues
         self._full = False
         self._reservations: dict[str, tuple[float, int]] = {}  # queue → when to look at its next, and from where on
+        self._idle: dict[str, tuple[float, list[str]]] = {}  # queue → when to look at its next, and what was idle
 
     async def step(self) -> float:
         """Prune each queue once, at most 100 jobs; soon again while one was full."""
@@ -36,6 +40,7 @@ class Janitor:
         if await self._queues.run(commands.prune(q, limit=LIMIT)) >= LIMIT:
             self._full = True
         await self._take_back(q)
+        await self._forget_classes(q)
 
     async def _take_back(self, q: QueueKeys) -> None:
         due, at = self._reservations.get(q.name, (0.0, 0))
@@ -47,3 +52,9 @@ class Janitor:
         more = looked >= LIMIT
         wait_s = 0.0 if more or lapsed >= LIMIT else RESERVATIONS_EVERY_S
         self._reservations[q.name] = (time.monotonic() + wait_s, at + looked - dropped if more else 0)
+
+    async def _forget_classes(self, q: QueueKeys) -> None:
+        due, idle = self._idle.get(q.name, (0.0, []))
+        if time.monotonic() >= due:
+            left = await self._queues.run(commands.sweep_classes(q, idle=idle))
+            self._idle[q.name] = time.monotonic() + CLASSES_EVERY_S, left.classes

@@ -99,6 +99,12 @@ def _untarget(room: Room, n: int) -> Command[Any]:
     return commands.untarget(room.q, "async;target=web", why="lost", now=room.now)
 
 
+def _swept(room: Room, n: int) -> Command[Any]:
+    room.do(commands.enqueue, [new(f"j{i}", needs=f"takes.cpu={i + 1}") for i in range(n)])
+    room.do(commands.purge)
+    return commands.sweep_classes(room.q, idle=[f"async;takes.cpu={i + 1}" for i in range(n)], now=room.now)
+
+
 def _expire(room: Room, n: int) -> Command[Any]:
     enqueued(room, n, expires="+1")
     return commands.expire(room.q, now=room.now + 1)
@@ -165,6 +171,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "expire": (21, 4, _expire),
     "prune": (15, 1, _prune),
     "purge": (30, 2, _purge),
+    "sweep_classes": (6, 1, _swept),
     "untarget": (24, 6, _untarget),
     "clear": (7, 2, _clear),
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),

@@ -125,6 +125,83 @@ def test_the_257th_class_is_refused_whole(room):
     room.do(commands.enqueue, [needy("old", "takes.cpu=1"), needy("there", "target=node-99")])
 
 
+def sweep(room, idle=()):
+    found = room.do(commands.sweep_classes, idle=list(idle))
+    return found.swept, sorted(found.classes)
+
+
+def test_a_class_of_which_no_job_waited_twice_is_forgotten(room):
+    room.do(commands.enqueue, [needy("a", "takes.cpu=1"), needy("b", "takes.cpu=2")])
+    room.do(commands.cancel, ["default:a"])
+    assert sweep(room) == (0, ["async;takes.cpu=1"])
+    room.look()
+    assert sweep(room, ["async;takes.cpu=1", "async;takes.cpu=2", "async", "x"]) == (1, [])
+    assert room.changed() == {"classes async;takes.cpu=1": None, "meta class_version": "2"}
+    assert sweep(room, ["async;takes.cpu=1", "async;takes.cpu=2"]) == (0, [])
+
+
+def test_its_marker_goes_with_it(room):
+    room.do(commands.enqueue, [needy("a", "takes.cpu=1")])
+    room.do(commands.purge)
+    assert "wake:async;takes.cpu=1" in room.keyspace.dump()
+    assert sweep(room, ["async;takes.cpu=1"]) == (1, [])
+    assert "wake:async;takes.cpu=1" not in room.keyspace.dump()
+
+
+def test_a_class_whose_lanes_are_parked_stays(room):
+    room.do(commands.declare, kinds={}, retention={}, limits={"crm": "c=1"})
+    room.add("holder", lane="-:crm")
+    room.claim()
+    room.do(commands.enqueue, [needy("a", GPU)._replace(lane="-:crm")])
+    assert claim(room, 9, {"async": 1}, {f"async;{GPU}": {"async": 1}}) == []
+    assert f"parked:crm:async;{GPU}" in room.keyspace.dump()
+    assert sweep(room, [f"async;{GPU}"]) == (0, [])
+
+
+@pytest.mark.parametrize("needs", [GPU, "label.zone=a%20b"])
+@pytest.mark.parametrize("how", ["scheduled", "running", "retryable"])
+def test_a_job_that_still_names_a_swept_class_brings_it_back(room, needs, how):
+    room.do(commands.enqueue, [needy("a", needs)._replace(due="+5000" if how == "scheduled" else "")])
+    klass = room.job()["class"]
+    if how != "scheduled":
+        options = {"worker": "n.1", "request": 1, "lease_ms": LEASE_MS, "limit": 9, "free": {"async": 1}}
+        (job,) = room.do(commands.claim, **options, narrow={klass: {"async": 1}}).jobs
+    if how == "retryable":
+        row = commands.Failure(job.id, job.epoch, "retry", 5000, b"{}", "x")
+        room.do(commands.fail, worker="n.1", failures=[row])
+    assert sweep(room, [klass]) == (1, [])
+    assert room.run(commands.classes(room.q)).classes == {}
+    room.now += 5000
+    if how == "running":
+        room.do(commands.release, worker="n.1", jobs=[Release(job.id, job.epoch, "")])
+    else:
+        room.do(commands.promote)
+    assert room.run(commands.classes(room.q)).classes == {klass: f"executor=async;{needs}"}
+    assert claim(room, 2, {"async": 1}, {klass: {"async": 1}}) == ["a"]
+
+
+def test_the_257th_is_taken_once_old_ones_were_swept(room):
+    for at in (0, 200):
+        room.do(commands.enqueue, [needy(f"a{n}", f"takes.cpu={n + 1}") for n in range(at, min(256, at + 200))])
+    with pytest.raises(TooManyClasses):
+        room.do(commands.enqueue, [needy("new", "takes.cpu=5000")])
+    room.do(commands.cancel, ["default:a0"])
+    _, idle = sweep(room)
+    assert sweep(room, idle) == (1, [])
+    room.do(commands.enqueue, [needy("new", "takes.cpu=5000")])
+    with pytest.raises(TooManyClasses):
+        room.do(commands.enqueue, [needy("newer", "takes.cpu=5001")])
+
+
+def test_a_sweep_is_bounded(room):
+    room.do(commands.enqueue, [needy(f"a{n}", f"takes.cpu={n + 1}") for n in range(20)])
+    room.do(commands.purge)
+    found = room.do(commands.sweep_classes, limit=8)
+    assert (found.swept, len(found.classes)) == (0, 8)
+    found = room.do(commands.sweep_classes, idle=[f"async;takes.cpu={n + 1}" for n in range(20)], limit=8)
+    assert (found.swept, len(found.classes)) == (8, 8)
+
+
 def test_a_class_that_was_dropped_comes_back_with_its_next_job(room):
     needs = "label.zone=a%20b"
     room.do(commands.enqueue, [needy("a", needs)._replace(due="+5000")])

@@ -91,6 +91,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
         for word in ("busy", "lost"):
             yield commands.untarget(q, klass, why=word, now=now)
     yield from _said(room)
+    yield commands.sweep_classes(q, idle=UNTARGETED, now=now)
     yield commands.promote(q, now=now)
     yield commands.expire(q, now=now)
     yield commands.reap(q, lease_ms=LEASE_MS, now=now)

@@ -3,7 +3,7 @@
 import time
 
 from taskq import commands
-from taskq.commands import Done
+from taskq.commands import Done, NewJob
 from taskq.node import janitor
 from taskq.node.janitor import Janitor
 
@@ -49,3 +49,22 @@ async def test_takes_back_what_holds_a_slot_for_nothing_but_not_every_time(groun
     await ground.do(commands.reserve(ground.q, token="default:9", key="k9", most=9, ttl_ms=1000, now=then))
     await cleaning.step()
     assert await left() == (1, 1), "within a minute it isn't looked at again"
+
+
+async def test_forgets_a_class_of_which_no_job_waits_a_minute_later_either(ground, monkeypatch):
+    needy = NewJob("default:a", "", "t", "async", 0, "", "", {}, needs="takes.cpu=1")
+    await ground.do(commands.enqueue(ground.q, [needy]))
+    await ground.do(commands.purge(ground.q))
+    cleaning = Janitor(ground.queues("default"))
+
+    async def known():
+        return list((await ground.do(commands.classes(ground.q))).classes)
+
+    await cleaning.step()
+    await cleaning.step()
+    assert await known() == ["async;takes.cpu=1"]
+    monkeypatch.setattr(janitor, "CLASSES_EVERY_S", 0.0)
+    again = Janitor(ground.queues("default"))
+    await again.step()
+    await again.step()
+    assert await known() == []
