@@ -80,7 +80,7 @@ WRONG = [
 ]
 
 LATER = [
-    ("job", "why", "q:1"),
+    ("job", "logs", "q:1"),
     ("stats", "--watch"),
     ("worker", "shop", "--processes", "2"),
 ]

@@ -341,6 +341,25 @@ def test_both_kinds_in_one_claim(room):
     assert ran(room) == []
 
 
+def test_lanes_that_have_aged_do_not_stand_in_its_way(room):
+    """An old lane may count as more than any level; a full queue still finds what has its slot."""
+    limited(room, 1)
+    room.client.hset(room.q.fixed("meta"), "age_ms", 1)
+    room.add("x", priority=511)
+    room.now += 3_600_000
+    bound(room)
+    assert ran(room, limit=1) == ["a"]
+    assert ran(room) == []
+
+
+def test_another_priority_leaves_it_where_it_is(room):
+    bound(room)
+    room.add("x", priority=511)
+    assert room.do(commands.reprioritise, "default:a", priority=-512) == "available"
+    assert sound(room)
+    assert ran(room, limit=1) == ["a"]
+
+
 def test_a_reservation_that_lapses_or_is_given_back_frees_its_slot_of_the_queue(room):
     limited(room, 1)
     room.add("x", "y")
