@@ -6,7 +6,7 @@ does, and what it raises, is said on its command in `taskq.commands`.
 
 from taskq.client.admission import Reservation
 from taskq.client.asynchronous import AsyncClient
-from taskq.client.claims import ClaimedJob
+from taskq.client.claiming import ClaimedJob
 from taskq.client.synchronous import Client
 
 __all__ = ["AsyncClient", "ClaimedJob", "Client", "Reservation"]

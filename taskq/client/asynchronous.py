@@ -11,7 +11,7 @@ from typing import Any, cast
 from taskq import commands, keys
 from taskq.client import admission, batch, claims, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation
-from taskq.client.claims import ClaimedJob
+from taskq.client.claiming import ClaimedJob, asked
 from taskq.client.ending import ended, look_again, still_waits, until
 from taskq.commands import Bound, Changed, Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
@@ -229,29 +229,27 @@ class AsyncClient:
         offer_ttl: Duration = 30,
         lease: Duration | None = None,
         request: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        free: Mapping[str, float | str] | None = None,
     ) -> list[ClaimedJob]:
-        """Takes waiting jobs, best first, queue after queue, for an executor; see `claims.asked`.
+        """Takes waiting jobs, best first, queue after queue, for an executor; see `claiming.asked`.
 
         Sent again because its answer was lost, it gives the same jobs: each call has a name of its own. Of several
         queues, what the first gave is returned though a later one doesn't answer.
         """
-        what = claims.asked(
-            self.settings,
-            queues,
-            worker=worker,
-            poller=poller,
-            limit=limit,
-            start=start,
-            offer_ttl=offer_ttl,
-            lease=lease,
-            request=request,
-        )
+        what = asked(
+            self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
+            lease=lease, request=request, labels=labels, free=free,
+        )  # fmt: skip
         given: list[ClaimedJob] = []
         for q in what.queues:
             if len(given) == limit:
                 break
             try:
-                some = await run_async(self.server, what.command(q, limit - len(given)))
+                known = None
+                if what.place is not None:
+                    known = await run_async(self.server, what.classes(q))
+                some = await run_async(self.server, what.command(q, limit - len(given), known))
             except Unavailable:
                 if not given:
                     raise

@@ -6,185 +6,22 @@ process may start or end what another one claimed, and nothing is kept here.
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from taskq import codec, commands, keys
-from taskq.asked import check_page, checked_text
-from taskq.codec import Types
-from taskq.commands import Claim, Claimed, Command, Counts, HeldJobs
+from taskq.asked import checked_text
+from taskq.client.claiming import lease_ms_of
+from taskq.commands import Command, Counts, HeldJobs
 from taskq.errors import BadRecord, ClaimNotFound, InvalidTransition, JobNotFound, LeaseLost, shown
-from taskq.keys import QueueKeys
 from taskq.record import JobRecord, failure
-from taskq.record.lease import Claimant, Lease, attempt_key, lease_of, read_attempt_key, read_token, token
+from taskq.record.lease import Claimant, Lease, lease_of, read_attempt_key, read_token
 from taskq.retry import DEFAULT_BACKOFF, Backoff
-from taskq.settings import Settings, checked_name
+from taskq.settings import Settings
 from taskq.state import TERMINAL, State
 from taskq.units import Duration, duration_ms
 
-LIMIT_MAX = 250
 PAGE = 1000
 """How many leases one call reads."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedJob:
-    """A job that an executor was given: an offer to be started in time, or a lease at once.
-
-    Attributes:
-        token: names this claim; all that is said of the attempt later is said with it.
-        id, task, epoch, attempt: the job. The epoch grows with every claim: the fence for a store of one's own.
-        worker, poller: who claimed; poller is "" if nobody said.
-        offered: whether it must be started within the offer's time.
-        fields: the record as it stood before the claim.
-    """
-
-    token: str
-    id: str
-    epoch: int
-    attempt: int
-    worker: str
-    poller: str
-    offered: bool
-    fields: Mapping[bytes, bytes]
-
-    @property
-    def queue(self) -> str:
-        """The job's queue."""
-        return self.id.partition(":")[0]
-
-    @property
-    def task(self) -> str:
-        """The task's name."""
-        return self.fields[b"task"].decode("utf-8", "replace")
-
-    @property
-    def attempt_key(self) -> str:
-        """The name of this attempt: job and number."""
-        return attempt_key(self.id, self.attempt)
-
-    @property
-    def claimed_at(self) -> datetime:
-        """When it was claimed, by the server's clock: an epoch is the time of its claim."""
-        return _EPOCH + timedelta(milliseconds=self.epoch)
-
-    @property
-    def record(self) -> JobRecord:
-        """The whole record; BadRecord where it is damaged."""
-        return JobRecord.from_fields(self.id, self.fields)
-
-    def arguments(self, types: Types | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The call's `(args, kwargs)`; InvalidPayload where they can't be decoded here."""
-        return codec.decode(self.fields.get(b"payload", b""), types)
-
-
-# --- claiming -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One claim over several queues: checked, and named, so that sent again it is the same claim.
-
-    Attributes:
-        queues: in the order in which they are asked.
-        limit: how many jobs in all.
-    """
-
-    queues: tuple[QueueKeys, ...]
-    worker: str
-    poller: str
-    limit: int
-    lease_ms: int
-    offer_ms: int
-    call: str
-
-    def command(self, q: QueueKeys, limit: int) -> Command[list[ClaimedJob]]:
-        """The claim on one queue, of at most so many."""
-        return commands.claim(
-            q,
-            worker=self.worker,
-            request=1,
-            lease_ms=self.lease_ms,
-            limit=limit,
-            free=dict.fromkeys(("async", "thread", "process"), limit),
-            offer_ms=self.offer_ms,
-            poller=self.poller,
-            call=self.call,
-        ).then(self._read)
-
-    def _read(self, claim: Claim) -> list[ClaimedJob]:
-        return [self._given(job) for job in claim.jobs]
-
-    def _given(self, job: Claimed) -> ClaimedJob:
-        name = token(Claimant(job.id, job.epoch, job.attempt, self.worker))
-        offered = self.offer_ms > 0
-        return ClaimedJob(name, job.id, job.epoch, job.attempt, self.worker, self.poller, offered, job.fields)
-
-
-def asked(
-    settings: Settings,
-    queues: str | Sequence[str],
-    *,
-    worker: str,
-    poller: str,
-    limit: int,
-    start: bool,
-    offer_ttl: Duration,
-    lease: Duration | None,
-    request: str | None,
-) -> Asked:
-    """What a claim asks.
-
-    Args:
-        settings: the client's.
-        queues: one or several, in the order in which they are asked.
-        worker: who will hold the jobs, such as "render-3": 1 to 128 of A-Z a-z 0-9 . _ : @ -
-        poller: who of the worker asks; kept beside it.
-        limit: at most so many jobs, 1 to 250.
-        start: whether they run at once; else they are offers, each to be started within `offer_ttl`, or it goes back.
-        offer_ttl: up to a day.
-        lease: how long it lasts unless it is renewed; None for the client's own (`lease`, 8 s).
-        request: a name for this call. The same again within a minute, by the same worker, gives what of that call's
-            jobs it still holds, and nothing new. None: a new one, under which the client itself repeats a call.
-
-    Raises:
-        ValueError, TypeError: what can't be asked.
-    """
-    names = (queues,) if isinstance(queues, str) else tuple(queues)
-    check_page(limit, 0, of="jobs", most=LIMIT_MAX)
-    return Asked(
-        queues=tuple(keys.queue(settings.namespace, checked_name(name, name="queue")) for name in names),
-        worker=_checked_who(worker, "worker"),
-        poller=_checked_who(poller, "poller") if poller else "",
-        limit=limit,
-        lease_ms=_lease_ms(settings, lease),
-        offer_ms=0 if start else _term_ms(offer_ttl, "offer_ttl"),
-        call=_checked_who(request, "request") if request is not None else os.urandom(8).hex(),
-    )
-
-
-def _checked_who(value: str, name: str) -> str:
-    if _WORKER.fullmatch(checked_text(value, name=name, of="claim")):
-        return value
-    raise ValueError(f"{name}={shown(value)} is no name: use 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '@' and '-'")
-
-
-def _term_ms(value: Duration, name: str) -> int:
-    ms = duration_ms(value, name=name)
-    if not 1 <= ms <= 86_400_000:
-        raise ValueError(f"{name}={shown(value)} is out of range: from a millisecond to a day")
-    return ms
-
-
-def _lease_ms(settings: Settings, lease: Duration | None) -> int:
-    return settings.lease_ms if lease is None else _term_ms(lease, "lease")
 
 
 # --- what the holder says -----------------------------------------------------
@@ -222,7 +59,7 @@ def _nothing(word: str) -> None:
 def start(settings: Settings, text: str, lease: Duration | None) -> Command[None]:
     """Makes an offer a lease."""
     who = _claimant(text)
-    lease_ms = _lease_ms(settings, lease)
+    lease_ms = lease_ms_of(settings, lease)
 
     def read(words: list[str]) -> None:
         if words[0] != "ok":
@@ -243,7 +80,7 @@ def release(settings: Settings, text: str) -> Command[str]:
 def renew(settings: Settings, text: str, lease: Duration | None) -> Command[str]:
     """`ok`; `cancel` or `force`: renewed, but its cancel was asked."""
     who = _claimant(text)
-    lease_ms = _lease_ms(settings, lease)
+    lease_ms = lease_ms_of(settings, lease)
     held = [commands.Held(who.id, who.epoch, who.worker)]
     command = commands.renew(keys.of_job(settings.namespace, who.id), lease_ms=lease_ms, held=held)
     return _said(who, command, "ok", "cancel", "force")

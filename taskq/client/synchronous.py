@@ -10,7 +10,7 @@ from typing import Any, cast
 from taskq import commands, keys
 from taskq.client import admission, batch, claims, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation
-from taskq.client.claims import ClaimedJob
+from taskq.client.claiming import ClaimedJob, asked
 from taskq.client.ending import ended, look_again, still_waits, until
 from taskq.commands import Bound, Changed, Command, NewJob
 from taskq.connection import Server, connect, run, run_many
@@ -226,29 +226,25 @@ class Client:
         offer_ttl: Duration = 30,
         lease: Duration | None = None,
         request: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        free: Mapping[str, float | str] | None = None,
     ) -> list[ClaimedJob]:
-        """Takes waiting jobs, best first, queue after queue, for an executor; see `claims.asked`.
+        """Takes waiting jobs, best first, queue after queue, for an executor; see `claiming.asked`.
 
         Sent again because its answer was lost, it gives the same jobs: each call has a name of its own. Of several
         queues, what the first gave is returned though a later one doesn't answer.
         """
-        what = claims.asked(
-            self.settings,
-            queues,
-            worker=worker,
-            poller=poller,
-            limit=limit,
-            start=start,
-            offer_ttl=offer_ttl,
-            lease=lease,
-            request=request,
-        )
+        what = asked(
+            self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
+            lease=lease, request=request, labels=labels, free=free,
+        )  # fmt: skip
         given: list[ClaimedJob] = []
         for q in what.queues:
             if len(given) == limit:
                 break
             try:
-                some = run(self.server, what.command(q, limit - len(given)))
+                known = run(self.server, what.classes(q)) if what.place else None
+                some = run(self.server, what.command(q, limit - len(given), known))
             except Unavailable:
                 if not given:
                     raise

@@ -447,3 +447,53 @@ def test_the_client_sends_a_claim_again_under_its_name(app, task, monkeypatch):
     monkeypatch.undo()
     assert [lease.id for lease in app.client.leases("video")] == [job.id]
     assert app.client.outstanding("video") == 2
+
+
+# --- what an executor has
+
+
+def test_who_says_nothing_of_itself_takes_what_needs_nothing(app, client):
+    app.by_name("t", queue="video").using(labels={"gpu": "a100"}).enqueue()
+    plain = app.by_name("t", queue="video").enqueue()
+    assert [job.id for job in client.claim("video", worker="ext-1", limit=9)] == [plain.id]
+
+
+def test_jobs_go_where_labels_amounts_and_target_all_fit(app, client):
+    task = app.by_name("t", queue="video")
+    plain = task.enqueue()
+    gpu = task.using(labels={"gpu": "a100"}, resources={"gpu": 1}).enqueue()
+    large = task.using(resources={"memory": "4GiB"}).enqueue()
+    mine = task.using(target="ext-1", resources={"gpu": 1}).enqueue()
+
+    def given(**has):
+        return {job.id for job in client.claim("video", limit=9, start=False, **has)}
+
+    assert given(worker="ext-2", labels={"gpu": "v100"}, free={"gpu": 9}) == {plain.id}
+    assert given(worker="ext-2", labels={"gpu": "a100"}, free={"gpu": 0.5}) == set()
+    assert given(worker="ext-2", labels={"gpu": "a100"}, free={"gpu": 1}) == {gpu.id}
+    assert given(worker="ext-2", free={"gpu": 9, "memory": "3GiB"}) == set()
+    assert given(worker="ext-2", free={"memory": "4GiB"}) == {large.id}
+    assert given(worker="ext-1", labels={}) == set()
+    assert given(worker="ext-1", free={"gpu": 1}) == {mine.id}
+
+
+def test_no_more_is_given_than_what_is_free_suffices_for_together(app, client):
+    task = app.by_name("t", queue="video")
+    for _ in range(3):
+        task.using(resources={"gpu": 1}).enqueue()
+        task.using(resources={"gpu": 2}).enqueue()
+    jobs = client.claim("video", worker="ext-1", limit=9, free={"gpu": 4})
+    assert sum(job.record.needs.takes[0][1] for job in jobs) in {3000, 4000}
+
+
+async def test_awaited_it_is_the_same(app):
+    app.by_name("t", queue="video").using(labels={"gpu": "a100"}).enqueue()
+    assert await app.aclient.claim("video", worker="ext-1", labels={"gpu": "b"}) == []
+    assert len(await app.aclient.claim("video", worker="ext-1", labels={"gpu": "a100"})) == 1
+    await app.aclose()
+
+
+@pytest.mark.parametrize("wrong", [{"labels": {"a": 1}}, {"free": {"a": "x"}}, {"labels": "a"}])
+def test_what_an_executor_cannot_have_is_refused(client, wrong):
+    with pytest.raises(ValueError, match=r"labels|resources|free"):
+        client.claim("video", worker="ext-1", **wrong)
