@@ -108,6 +108,14 @@ class Scene:
         self.queue.pause()
         self.queue.resume()
 
+    def admit(self):
+        slot = self.queue.reserve("k", max_concurrency=10**6)
+        assert slot
+        self.queue.bind(slot.token, self.shop.nap.call(0)).result(timeout=20)
+        self.queue.release_reservation(self.queue.reserve("other", max_concurrency=10**6).token)
+        assert self.queue.finalize("k") is False
+        assert self.queue.reservations()["total"] == self.queue.cleanup_reservations(older_than=0) == 0
+
     def read(self):
         self.queue.counts()
         self.queue.jobs("completed")
@@ -182,6 +190,7 @@ ACTS = {
     Scene.clear: ("clear",),
     Scene.pause: ("pause", "resume"),
     Scene.read: ("counts", "peek", "queues", "nodes", "leader"),
+    Scene.admit: ("reserve", "bind", "release_reservation", "finalize", "reservations", "sweep_reservations"),
     Scene.lock: ("lock_acquire", "lock_extend", "locks", "lock_release"),
     Scene.schedule: (
         *(f"{verb}_schedule" for verb in ("put", "pause", "resume", "run", "remove")),
