@@ -14,7 +14,7 @@ import pytest
 
 from taskq import commands, connection, keys, scripts
 from taskq.calendar import every, rule_text
-from taskq.commands import Declared
+from taskq.commands import Declared, Reported
 from taskq.schedules.template import Template
 from tests.waiting import wait_until
 
@@ -108,6 +108,25 @@ class Scene:
         self.queue.pause()
         self.queue.resume()
 
+    def operate(self):
+        self.queue.limit("crm", concurrency=5)
+        assert [each["name"] for each in self.queue.limits()] == ["crm"]
+        assert self.queue.weights(acme=3) == {"acme": 3}
+        job = self.shop.nap.using(delay=3600).enqueue(0)
+        job.reprioritise(5)
+        assert job.why().gate == "due"
+        job.cancel()
+
+    def hold_nothing(self):
+        """What executors and the leader's slow duties ask; of jobs that nobody has, so twice is nothing too."""
+        q, run = self.look.q, self.look.run
+        assert run(commands.start(q, worker="x.1", lease_ms=8000, offers=[("default:x", 7)])) == ["gone"]
+        assert run(commands.report(q, worker="x.1", reports=[Reported("default:x", 7, b"")])) == ["gone"]
+        run(commands.leases(q))
+        run(commands.classes(q))
+        run(commands.sweep_classes(q))
+        run(commands.untarget(q, "async;target=nowhere", why="lost"))
+
     def admit(self):
         slot = self.queue.reserve("k", max_concurrency=10**6)
         assert slot
@@ -190,6 +209,8 @@ ACTS = {
     Scene.clear: ("clear",),
     Scene.pause: ("pause", "resume"),
     Scene.read: ("counts", "peek", "queues", "nodes", "leader"),
+    Scene.operate: ("limit", "limits", "weigh", "reprioritise", "why"),
+    Scene.hold_nothing: ("start", "report", "leases", "classes", "sweep_classes", "untarget"),
     Scene.admit: ("reserve", "bind", "release_reservation", "finalize", "reservations", "sweep_reservations"),
     Scene.lock: ("lock_acquire", "lock_extend", "locks", "lock_release"),
     Scene.schedule: (
