@@ -26,6 +26,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "eval": ("EVAL", "return 1", "1", KEY),
     "evalsha": ("EVALSHA", "0" * 40, "1", KEY),
     "exists": ("EXISTS", KEY),
+    "get": ("GET", KEY),
     "hdel": ("HDEL", KEY, "field"),
     "hexists": ("HEXISTS", KEY, "field"),
     "hget": ("HGET", KEY, "field"),
@@ -35,8 +36,10 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "hlen": ("HLEN", KEY),
     "hmget": ("HMGET", KEY, "field"),
     "hrandfield": ("HRANDFIELD", KEY, "1"),
+    "hscan": ("HSCAN", KEY, "0"),
     "hset": ("HSET", KEY, "field", "value"),
     "hsetnx": ("HSETNX", KEY, "field", "value"),
+    "hvals": ("HVALS", KEY),
     "lpush": ("LPUSH", KEY, "element"),
     "lrange": ("LRANGE", KEY, "0", "0"),
     "lset": ("LSET", KEY, "0", "element"),
@@ -46,6 +49,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "publish": ("PUBLISH", CHANNEL, "message"),
     "rename": ("RENAME", KEY, KEY),
     "sadd": ("SADD", KEY, "member"),
+    "set": ("SET", KEY, "value"),
     "smembers": ("SMEMBERS", KEY),
     "srem": ("SREM", KEY, "member"),
     "subscribe": ("SUBSCRIBE", CHANNEL),
@@ -62,11 +66,16 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "zadd": ("ZADD", KEY, "0", "member"),
     "zcard": ("ZCARD", KEY),
     "zcount": ("ZCOUNT", KEY, "0", "0"),
+    "zmscore": ("ZMSCORE", KEY, "member"),
     "zrange": ("ZRANGE", KEY, "0", "0"),
     "zrangebyscore": ("ZRANGEBYSCORE", KEY, "0", "0"),
+    "zrank": ("ZRANK", KEY, "member"),
     "zrem": ("ZREM", KEY, "member"),
     "zremrangebyrank": ("ZREMRANGEBYRANK", KEY, "0", "0"),
     "zrevrange": ("ZREVRANGE", KEY, "0", "0"),
+    "zrevrangebyscore": ("ZREVRANGEBYSCORE", KEY, "0", "0"),
+    "zscan": ("ZSCAN", KEY, "0"),
+    "zscore": ("ZSCORE", KEY, "member"),
 }
 
 #: What is needed besides if the URL names another database than 0, if `wait_replicas` is set, in a cluster.
@@ -78,8 +87,6 @@ CLUSTER: dict[str, tuple[str, ...]] = {"asking": ("ASKING",), "cluster|slots": (
 FSCK: dict[str, tuple[str, ...]] = {
     "pttl": ("PTTL", KEY),
     "scan": ("SCAN", "0", "COUNT", "1"),
-    "zscan": ("ZSCAN", KEY, "0"),
-    "zscore": ("ZSCORE", KEY, "member"),
 }
 
 #: What the check at a node's start and `taskq doctor` look with. Without one of them they say what they can't tell.
