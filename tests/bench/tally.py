@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from taskq.commands import Command
 from tests.bench.backlog import Backlog
-from tests.bench.cases_schedules import CASES
+from tests.bench.cases_keys import CASES
 
 _BETWEEN_MS = 20_000  # what ended in one case is old enough to go in the next
 

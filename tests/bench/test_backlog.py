@@ -6,7 +6,7 @@ import pytest
 
 from taskq import scripts
 from tests.bench.backlog import NONE, Backlog, Sizes
-from tests.bench.cases_schedules import CASES
+from tests.bench.cases_keys import CASES
 from tests.bench.tally import costs
 
 SIZES = Sizes(10_000, 10_000, 1_000)

@@ -22,6 +22,7 @@ _LIB = """
 -- @include lib/retention.lua
 -- @include lib/wake.lua
 -- @include lib/lane.lua
+-- @include lib/gate.lua
 -- @include lib/state.lua
 """
 ALLOWS = _LIB + "return state.allows(ARGV[1], ARGV[2]) and 1 or 0"
@@ -29,7 +30,7 @@ MOVE = (
     _LIB
     + """
 keys.bind('prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed',
-  'failed', 'cancelled', 'prune', 'events', 'stats', 'empty')
+  'failed', 'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates')
 local job = record.fields(ARGV[1], record.CORE)
 state.begin()
 state.move(job, ARGV[2], tonumber(ARGV[3]), {}, ARGV[4] and tonumber(ARGV[4]))

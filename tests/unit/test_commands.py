@@ -63,6 +63,7 @@ CALLS: dict[str, commands.Command[Any]] = {
     "start": commands.start(Q, worker="w", lease_ms=8000, offers=[("email:1", 9)], now=7),
     "report": commands.report(Q, worker="w", reports=[commands.Reported("email:1", 9, b"p")], now=7),
     "leases": commands.leases(Q, ["email:1"], offset=4, limit=5, now=7),
+    "sweep_classes": commands.sweep_classes(Q, idle=["async;takes.cpu=1"], limit=5, now=7),
     "untarget": commands.untarget(Q, "async;target=web-1", why="lost", limit=5, now=7),
     "reserve": commands.reserve(Q, token="email:r", key="k", most=3, outside=1, ttl_ms=9, now=7),
     "bind": commands.bind(Q, token="email:r", job=JOB, now=7),
@@ -151,6 +152,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "start": [7, "w", 8000, "email:1", 9],
     "report": [7, "w", "email:1", 9, b"p"],
     "leases": [7, 4, 5, "email:1"],
+    "sweep_classes": [7, 5, "async;takes.cpu=1"],
     "untarget": [7, "async;target=web-1", "lost", 5],
     "reserve": [7, "email:r", "k", 3, 1, 9],
     "bind": [
