@@ -12,7 +12,7 @@ def test_a_queue_that_nobody_serves_any_more_is_swept(fleet, shop, ledger, look,
     node = fleet.start("-q", "default", TASKQ_LEASE="4s")
     job = shop.nap.enqueue(600)
     wait_until(lambda: ledger.starts(job.id))
-    (known,) = shop.app.nodes.list()["data"]
+    (known,) = wait_until(lambda: shop.app.nodes.list()["data"])
     node.kill()
     server = connect(settings)  # it lives no more in the registry: that takes half a minute by itself
     run(server, commands.depart(keys.cluster(settings.namespace), known["id"]))
