@@ -17,8 +17,8 @@ from taskq.log import get_logger
 from taskq.node.queues import Queues
 from taskq.presence import node_shown
 
-EVERY_S = 5.0
-GAP_S = 15.0
+EVERY_S = 10.0
+GAP_S = 25.0
 PATIENCE_S = 30.0
 LIMIT = 100
 STEPS = 20
