@@ -273,13 +273,14 @@ class Claimer:
             self._gone()
             return False
         if claim.version != source.version and claim.word in {"ok", "paused"}:
-            await self._learn(source)
+            await self._learn(source, later_s=0.1 if claim.jobs else 0.0)
         return bool(source.more)
 
-    async def _learn(self, source: Source) -> None:
-        """Read the queue's classes anew; and pass the marker on, so that the next who waits does the same: it may be he
-        who can serve what is new.
+    async def _learn(self, source: Source, later_s: float) -> None:
+        """Read the queue's classes anew, not beside the first finishes (that takes a connection more, which then stays);
+        and pass the marker on, so that the next who waits does the same: it may be he who can serve what is new.
         """
+        await asyncio.sleep(later_s)
         first = source.version is None
         if not await learned(source, self._line, self._place):
             return
