@@ -277,7 +277,7 @@ class Claimer:
         return bool(source.more)
 
     async def _learn(self, source: Source, later_s: float) -> None:
-        """Read the queue's classes anew, not beside the first finishes (that takes a connection more, which then stays);
+        """Read the queue's classes anew, not beside the first finishes (that takes a connection more, and keeps it);
         and pass the marker on, so that the next who waits does the same: it may be he who can serve what is new.
         """
         await asyncio.sleep(later_s)
