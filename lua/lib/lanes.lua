@@ -36,11 +36,15 @@ local function each_open(visit)
   return true
 end
 
+local function each_under(id, class, visit)
+  return visit_all(redis.call('ZRANGE', keys.parked(id, class), 0, LANES_MAX - 1), visit)
+end
+
 -- Calls `visit` for each lane that is parked, until it answers false.
 function lanes.each_parked(visit)
   for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
     for _, class in ipairs(redis.call('ZRANGE', keys.parks(id), 0, UNDER_MAX - 1)) do
-      if not visit_all(redis.call('ZRANGE', keys.parked(id, class), 0, LANES_MAX - 1), visit) then
+      if not each_under(id, class, visit) then
         return false
       end
     end
@@ -54,10 +58,8 @@ function lanes.each_of(class, visit)
     return false
   end
   for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
-    if redis.call('ZSCORE', keys.parks(id), class) then
-      if not visit_all(redis.call('ZRANGE', keys.parked(id, class), 0, LANES_MAX - 1), visit) then
-        return false
-      end
+    if redis.call('ZSCORE', keys.parks(id), class) and not each_under(id, class, visit) then
+      return false
     end
   end
   return true
