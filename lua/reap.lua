@@ -1,5 +1,6 @@
 -- Take back jobs whose lease expired: available again, or failed once attempts are exhausted. Takes nothing while
--- it is quiet after an outage, in which holders could not renew.
+-- it is quiet after an outage, in which holders could not renew. As it is called every second, it also tells whether
+-- anything is due, so that nobody needs to ask.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -24,7 +25,8 @@
 --   lease_ms   ms      one lease: how long it stays quiet after an outage
 --   limit      count   at most so many jobs
 -- REPLY
---   {quiet_ms, id, state, ...}  how long nothing will be taken yet (0: not quiet), and what was moved where
+--   {quiet_ms, due, id, state, ...}  how long nothing will be taken yet (0: not quiet); '1' if there is something for
+--                                    promote or expire, else '0'; what was moved where
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -37,6 +39,7 @@
 -- @include lib/lane.lua
 -- @include lib/gate.lua
 -- @include lib/state.lua
+-- @include lib/due.lua
 -- @include lib/lease.lua
 
 keys.bind(
@@ -52,10 +55,10 @@ local meta = redis.call('HMGET', keys.meta, 'seen', 'quiet_until')
 state.begin()
 local quiet_until = lease.stamp(now, lease_ms, meta[1], meta[2])
 if quiet_until > now then
-  return { clock.text(quiet_until - now) }
+  return { clock.text(quiet_until - now), due.any(now) and '1' or '0' }
 end
 
-local answer = { '0' }
+local answer = { '0', due.any(now) and '1' or '0' }
 local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', clock.text(now), 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
   local job, why = record.fields(id, record.CORE)

@@ -15,6 +15,17 @@ function due.next()
   return earliest, id
 end
 
+-- Whether anything has come due: a waiting job's time, the end of a backoff, or `expires`.
+function due.any(now)
+  for _, set in ipairs({ 'scheduled', 'retryable', 'expiring' }) do
+    local first = redis.call('ZRANGE', keys[set], 0, 0, 'WITHSCORES')
+    if first[1] and tonumber(first[2]) <= now then
+      return true
+    end
+  end
+  return false
+end
+
 local function promote_one(id, set, now)
   local job, why = record.fields(id, record.CORE)
   if why == 'damaged' then

@@ -28,10 +28,13 @@ class Buried(NamedTuple):
 
 
 class Reaped(NamedTuple):
-    """What a reap moved, as (id, state), and for how many ms it is still quiet after an outage."""
+    """What a reap moved, as (id, state), for how many ms it is still quiet after an outage, and whether anything is due
+    for promote or expire.
+    """
 
     moved: list[tuple[str, str]]
     quiet_ms: int
+    due: bool
 
 
 def _moves(reply: Sequence[Any]) -> list[tuple[str, str]]:
@@ -57,7 +60,7 @@ def reap(q: QueueKeys, *, lease_ms: int, limit: int = 100, now: int | None = Non
     return build(
         "reap",
         q,
-        lambda reply: Reaped(_moves(reply[1:]), int(reply[0])),
+        lambda reply: Reaped(_moves(reply[2:]), int(reply[0]), due=reply[1] == b"1"),
         {"now": now, "lease_ms": lease_ms, "limit": limit},
     )
 

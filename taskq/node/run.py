@@ -43,7 +43,6 @@ from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
 from taskq.node.relay import Relay
 from taskq.node.scaler import Scaler
-from taskq.node.scheduler import Scheduler
 from taskq.node.schedules import Schedules
 from taskq.node.strays import Strays
 from taskq.node.supervisor import Supervisor
@@ -209,7 +208,6 @@ async def _with_redis(
         "leader": leader.step,
         "schedules": Schedules(queues, cluster, node, leader, relay=relay.begin).step,
         "reaper": Reaper(queues, lease_ms=settings.lease_ms).step,
-        "scheduler": Scheduler(queues).step,
         "janitor": Janitor(queues).step,
         "census": census.step,
         "strays": Strays(queues, cluster, lease_ms=settings.lease_ms, term=lambda: leader.term).step,

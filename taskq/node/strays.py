@@ -82,7 +82,7 @@ class Strays:
         reaped = await self._queues.run(commands.reap(q, lease_ms=self._lease_ms, limit=LIMIT))
         for id, state in reaped.moved:
             log.warning("lease expired", job_id=id, state=state, served="by no node")
-        sweeps = (commands.promote, commands.expire, commands.prune)
+        sweeps = (*((commands.promote, commands.expire) if reaped.due else ()), commands.prune)
         moved = [await self._queues.run(sweep(q, limit=LIMIT)) for sweep in sweeps]
         if max(*moved, len(reaped.moved)) >= LIMIT:
             self._due[q.name] = self._clock()

@@ -108,6 +108,12 @@ class Scene:
         self.queue.pause()
         self.queue.resume()
 
+    def come_due(self):
+        """Where no worker could claim it, and so none looks: the node's part."""
+        job = self.shop.nap.using(delay=0.1, expires=2, labels={"of": "nobody"}).enqueue(0)
+        self.look.until([job], "available", 20)
+        self.look.until([job], "cancelled", 20)
+
     def operate(self):
         self.queue.limit("crm", concurrency=5)
         assert [each["name"] for each in self.queue.limits()] == ["crm"]
@@ -195,11 +201,12 @@ class Scene:
 # In this order: `clear` takes what was cancelled, a node ends that was started.
 ACTS = {
     Scene.start_a_node: ("beat", "declare", "register_queue", "register_node"),
-    Scene.nothing: ("promote", "expire", "reap", "prune", "pulse", "mark_dead", "forget_nodes"),
+    Scene.nothing: ("reap", "prune", "pulse", "mark_dead", "forget_nodes"),
     Scene.enqueue: ("enqueue", "claim", "complete", "wait"),
     Scene.enqueue_by_name: ("task_info",),
     Scene.fail: ("fail",),
     Scene.snooze: ("snooze",),
+    Scene.come_due: ("promote", "expire"),
     Scene.run_long: ("renew",),
     Scene.look_up: ("fetch",),
     Scene.wake: ("wake",),

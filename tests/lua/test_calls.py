@@ -166,7 +166,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
         _on_held(commands.snooze, "jobs", lambda i, e: Snoozed(i, e, "snooze", 5, ""), grace_ms=1, **HOLDER),
     ),
     "bury": (18, 3, _on_held(commands.bury, "jobs", lambda job, e: Buried(job, e, "lost"), why="x", **HOLDER)),
-    "reap": (16, 3, _reap),
+    "reap": (19, 3, _reap),
     "promote": (12, 3, _due),
     "expire": (21, 4, _expire),
     "prune": (15, 1, _prune),

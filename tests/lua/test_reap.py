@@ -24,7 +24,7 @@ def expired(room, **options):
 def test_an_expired_lease_ends_the_attempt(room):
     epoch = expired(room)
     room.look()
-    assert reap(room) == ([("default:a", "available")], 0)
+    assert reap(room) == ([("default:a", "available")], 0, False)
     message = "lease expired: worker n.1"
     assert room.changed() == {
         "job:default:a state": "available",
@@ -95,9 +95,9 @@ def test_those_that_hold_never_stand_in_the_way(room):
 def test_whoever_finds_that_nobody_could_renew_keeps_quiet_for_one_lease(room):
     epoch = room.held()
     room.now += 60_000
-    assert reap(room) == ([], LEASE_MS)
+    assert reap(room) == ([], LEASE_MS, False)
     room.now += 2000
-    assert reap(room) == ([], LEASE_MS - 2000)
+    assert reap(room) == ([], LEASE_MS - 2000, False)
     held = [commands.Held("default:a", epoch, "n.1")]
     assert room.do(commands.renew, lease_ms=LEASE_MS, held=held) == ["ok"]
     room.now += LEASE_MS - 2000
@@ -122,13 +122,13 @@ def test_claim_and_renew_notice_an_outage_too(room, by):
         room.claim("n.2")
     else:
         room.do(commands.renew, lease_ms=LEASE_MS, held=[])
-    assert reap(room) == ([], LEASE_MS)
+    assert reap(room) == ([], LEASE_MS, False)
 
 
 def test_a_clock_that_went_back_is_an_outage_too(room):
     room.held()
     room.now -= 3_600_000
-    assert reap(room) == ([], LEASE_MS)
+    assert reap(room) == ([], LEASE_MS, False)
     room.now += 1000
     assert reap(room).quiet_ms == LEASE_MS - 1000
 
@@ -179,3 +179,21 @@ def test_wrong_input_changes_nothing(room, wrong):
     with pytest.raises(Exception, match="cannot be"):
         room.do(commands.reap, **({"lease_ms": LEASE_MS, "limit": 1} | wrong))
     assert room.changed() == {}
+
+
+@pytest.mark.parametrize("when", ["due", "expires"])
+def test_it_tells_whether_anything_is_due(room, when):
+    """Also while it is quiet."""
+    room.watched()
+    room.add("a", **{when: "+500"})
+    room.now += 499
+    assert not reap(room).due
+    room.now += 1
+    assert reap(room).due
+    room.now += 9 * LEASE_MS  # nobody looked: an outage
+    late = reap(room)
+    assert late.quiet_ms
+    assert late.due
+    room.do(commands.promote)
+    room.do(commands.expire)
+    assert not reap(room).due

@@ -1,17 +1,17 @@
-"""The scheduler moves all that is due, whatever its number, and nothing that isn't."""
+"""The scheduler moves all that is due, whatever its number, and nothing that isn't. The reaper's call tells it so."""
 
 import pytest
 
 from taskq import commands
-from taskq.node import scheduler
-from taskq.node.scheduler import Scheduler
+from taskq.node import reaper, scheduler
+from taskq.node.reaper import Reaper
 from tests.waiting import await_until
 
 
 @pytest.fixture
 def schedule(ground, monkeypatch):
     monkeypatch.setattr(scheduler, "LIMIT", 3)
-    return Scheduler(ground.queues("default"))
+    return Reaper(ground.queues("default"), lease_ms=8_000)
 
 
 async def test_due_jobs_become_available_later_ones_wait(ground, schedule):
@@ -20,7 +20,7 @@ async def test_due_jobs_become_available_later_ones_wait(ground, schedule):
     assert await ground.states(due + later) == {"scheduled"}
 
     async def moved():
-        assert await schedule.step() == scheduler.EVERY_S
+        assert await schedule.step() == reaper.EVERY_S
         return await ground.states(due) == {"available"}
 
     await await_until(moved)
@@ -49,3 +49,11 @@ async def test_a_paused_queue_is_served_too(ground, schedule):
 
     await await_until(moved)
     await ground.do(commands.resume(ground.q))
+
+
+async def test_nothing_due_costs_nothing(ground, schedule):
+    await ground.enqueue(1, due="+600000", expires="+900000")
+    await schedule.step()
+    before = ground.raw.info("commandstats")["cmdstat_evalsha"]["calls"]
+    await schedule.step()
+    assert ground.raw.info("commandstats")["cmdstat_evalsha"]["calls"] == before + 1

@@ -190,14 +190,18 @@ class Model(People):
             return self._move(job, "failed", reason=message)
         return self._move(job, "available", restore=True)
 
-    def reap(self, *, lease_ms: int, limit: int) -> tuple[list[tuple[str, str]], int]:
-        quiet = self._stamp(lease_ms) - self.now
+    def reap(self, *, lease_ms: int, limit: int) -> tuple[list[tuple[str, str]], int, bool]:
+        quiet, due = self._stamp(lease_ms) - self.now, self._is_any_due()
         over = [job for job in self.of("running") if job.at <= self.now][: limit if quiet <= 0 else 0]
         for job in over:
             job.record["ended"] = f"{job['epoch']} reap"
             self._lost(job, f"lease expired: worker {job['worker']}")
         self._flush()
-        return [(job.id, job.state) for job in over], max(0, quiet)
+        return [(job.id, job.state) for job in over], max(0, quiet), due
+
+    def _is_any_due(self) -> bool:
+        waits = any(job.at <= self.now for state in ("scheduled", "retryable") for job in self.of(state))
+        return waits or any(job.state in WAITS and self._expired(job) for job in self.jobs.values())
 
     def promote(self, *, limit: int) -> int:
         return self._promote(limit)[0]

@@ -305,8 +305,8 @@ def test_bury_and_reap_read_moves():
         ("email:1", "available"),
         ("email:2", "failed"),
     ]
-    assert CALLS["reap"].read([b"250"]) == Reaped([], 250)
-    assert CALLS["reap"].read([b"0", b"email:1", b"failed"]) == Reaped([("email:1", "failed")], 0)
+    assert CALLS["reap"].read([b"250", b"1"]) == Reaped([], 250, due=True)
+    assert CALLS["reap"].read([b"0", b"0", b"email:1", b"failed"]) == Reaped([("email:1", "failed")], 0, due=False)
 
 
 @pytest.mark.parametrize("name", ["cancel", "retry"])
