@@ -33,6 +33,13 @@ async def nap(seconds: float) -> None:
 
 
 @app.task
+async def turn(who: str, seconds: float = 0) -> None:
+    """A turn of somebody's: the keys of its job are made of `who`."""
+    with noted():
+        await asyncio.sleep(seconds)
+
+
+@app.task
 def work(seconds: float) -> None:
     """Works in a thread."""
     with noted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if FOLDER in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+    # In whatever order they were: what takes a minute to show itself is looked at last of its file.
+    places = [place for place, item in enumerate(items) if item.path == FOLDER / "test_whose_turn.py"]
+    ordered = sorted((items[place] for place in places), key=lambda item: item.name == "test_a_target_that_died")
+    for place, item in zip(places, ordered, strict=True):
+        items[place] = item
 
 
 @pytest.fixture(scope="session")
@@ -34,14 +40,21 @@ def _shards(tmp_path_factory: pytest.TempPathFactory, server_binary: str | None)
     shards.close()
 
 
-@pytest.fixture
-def shards(_shards: Shards, namespace: str) -> Iterator[Shards]:
-    """The shards; emptied after the test, when each key left has a TTL or a reason."""
-    yield _shards
-    found = [line for shard in _shards.all for line in leaked(shard.client, namespace)]
-    for shard in _shards.all:
+@contextmanager
+def emptied(shards: Shards, namespace: str) -> Iterator[Shards]:
+    """The shards; emptied after the block, when each key left has a TTL or a reason."""
+    yield shards
+    found = [line for shard in shards.all for line in leaked(shard.client, namespace)]
+    for shard in shards.all:
         shard.client.flushall()
     assert not found, "\n".join(["keys leaked:", *found])
+
+
+@pytest.fixture
+def shards(_shards: Shards, namespace: str) -> Iterator[Shards]:
+    """The shards, for one test."""
+    with emptied(_shards, namespace) as shards:
+        yield shards
 
 
 @pytest.fixture
@@ -75,7 +88,10 @@ def app(shards: Shards, namespace: str) -> Iterator[TaskQ]:
     app.close()
 
 
-def _rig(shards: Shards, namespace: str, ledger: Ledger, logs: Path) -> Iterator[Rig]:
+@contextmanager
+def rig_on(shards: Shards, namespace: str, ledger: Ledger, logs: Path) -> Iterator[Rig]:
+    """The app with nodes on these shards; at the end of the block CONSERVE holds in every queue that was used."""
+
     def client_of(q: QueueKeys):
         return shards.of(q.prefix).client
 
@@ -87,10 +103,12 @@ def _rig(shards: Shards, namespace: str, ledger: Ledger, logs: Path) -> Iterator
 @pytest.fixture
 def shop(shards: Shards, namespace: str, ledger: Ledger, tmp_path: Path) -> Iterator[Rig]:
     """The app with nodes, on the three shards."""
-    yield from _rig(shards, namespace, ledger, tmp_path)
+    with rig_on(shards, namespace, ledger, tmp_path) as shop:
+        yield shop
 
 
 @pytest.fixture
 def own_shop(own: Shards, namespace: str, ledger: Ledger, tmp_path: Path) -> Iterator[Rig]:
     """The app with nodes, on three shards of the test's own."""
-    yield from _rig(own, namespace, ledger, tmp_path)
+    with rig_on(own, namespace, ledger, tmp_path) as shop:
+        yield shop
