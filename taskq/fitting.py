@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from taskq.calls import Plan
 
 KEPT_S = 5.0
+UNANSWERED_S = 30.0
+"""So long after a question that nobody answered none is asked: each job would wait for it, though its queue is well."""
 ASKED = 1000
 """Of more nodes than this not all are known, and nothing is refused."""
 
@@ -25,20 +27,27 @@ Node = Mapping[str, Any]
 
 
 class Lately:
-    """The live nodes as they were at most 5 s ago. `clock`: seconds, monotonic."""
+    """The live nodes as they were at most 5 s ago, unless the registry is away. `clock`: seconds, monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: tuple[float, Sequence[Node]] | None = None
+        self._unanswered: float | None = None
 
     def asks(self, plan: Plan) -> bool:
         """Whether they must be asked for first: nobody is refused by what is no longer true."""
+        if self._unanswered is not None and not plan.strict and self._clock() - self._unanswered < UNANSWERED_S:
+            return False
         seen = self._seen
         return seen is None or self._clock() - seen[0] >= KEPT_S or _refusal(plan, seen[1]) is not None
 
     def take(self, nodes: Sequence[Node]) -> None:
         """Keeps them, each as the registry shows it, for a while."""
-        self._seen = self._clock(), nodes
+        self._seen, self._unanswered = (self._clock(), nodes), None
+
+    def unanswered(self) -> None:
+        """Nobody could say who is there: nothing is known for a while, and nobody is refused but who is strict."""
+        self._seen, self._unanswered = None, self._clock()
 
     def check(self, plan: Plan) -> None:
         """Unschedulable says why none of them could run jobs of this plan."""

@@ -296,9 +296,9 @@ class Task(Generic[P, C_co]):
             try:
                 lately.take(self._home.inspector.nodes())
             except Unavailable:
+                lately.unanswered()
                 if plan.strict:
                     raise
-                return plan  # nothing is known
         lately.check(plan)
         return plan
 
@@ -313,9 +313,9 @@ class Task(Generic[P, C_co]):
             try:
                 lately.take(await self._home.inspector.anodes())
             except Unavailable:
+                lately.unanswered()
                 if plan.strict:
                     raise
-                return plan  # nothing is known
         lately.check(plan)
         return plan
 

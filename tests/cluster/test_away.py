@@ -181,6 +181,33 @@ def test_a_caller_of_the_shard_that_is_away(own_shop, own):
     hasty.close()
 
 
+def test_a_job_that_needs_a_certain_worker_does_not_wait_for_the_registry(own_shop, own):
+    """Whether one could ever run it can't be known meanwhile: that is found out once, not at each enqueue."""
+    shop = own_shop
+    victim = own.of(shop.q("_").prefix)
+    queue = next(queue for queue in QUEUES if own.of(shop.q(queue).prefix) is not victim)
+    app = TaskQ(own.url, namespace=shop.namespace, deadline="1s")
+
+    @app.task(name="shop.quick", queue=queue)
+    async def task(n: int) -> None: ...
+
+    task.enqueue(-1)
+    choosy = task.using(resources={"gpu": 1})
+    victim.stop()
+    try:
+        choosy.enqueue(-1)
+        began = time.monotonic()
+        for n in range(10):
+            choosy.enqueue(n)
+        assert time.monotonic() - began < 5, "each waited for the registry"
+        with pytest.raises(Unavailable):
+            choosy.using(strict=True).enqueue(-1)
+    finally:
+        victim.go_on()
+    assert app.queue(queue).counts().available == 12
+    app.close()
+
+
 @pytest.mark.parametrize("away_s", [6, pytest.param(65, marks=pytest.mark.long)])
 def test_the_shard_of_the_registry_is_away(own_shop, own, away_s):
     """Nobody beats, nobody leads: no job is taken from its holder, and after it everybody is known as before."""

@@ -8,7 +8,7 @@ import pytest
 
 from taskq import keys, needs
 from taskq.errors import Unschedulable
-from taskq.fitting import KEPT_S, Lately, refusal
+from taskq.fitting import KEPT_S, UNANSWERED_S, Lately, refusal
 
 
 def node(id: str = "n1", **said: Any) -> dict[str, Any]:
@@ -98,3 +98,23 @@ def test_the_nodes_are_kept_for_a_while_and_nobody_is_refused_by_an_old_copy():
     assert lately.asks(Plan)
     with pytest.raises(Unschedulable, match="a job of task t would wait for ever: no live node of queue default"):
         lately.check(Plan)
+
+
+def test_a_registry_that_is_away_is_not_asked_for_each_job():
+    now = 100.0
+    lately = Lately(lambda: now)
+    lately.take([node()])
+    lately.unanswered()
+    assert not lately.asks(Loose)
+    lately.check(Loose)  # nothing is known
+    assert lately.asks(Plan), "it is strict"
+    now += UNANSWERED_S
+    assert lately.asks(Loose)
+    lately.take([node()])
+    assert not lately.asks(Loose)
+
+
+class Loose(Plan):
+    """A plan whose job may wait for somebody who isn't there."""
+
+    strict = False
