@@ -16,7 +16,10 @@
 --   word: missing | damaged (it is no job's record) | ended | running | due (it waits for a time) | pending (it waits
 --         for other jobs) | paused (the queue is) | whole (the queue's own limit) | gate (a limit, lock or pause of its
 --         lane) | turn (nothing is shut: what stands before it)
---   names of `gate` and `whole`: gate kind (paused | blocked | limit | rate | lock) held most at holder ...
+--   names of `due`: at attempt unknown (why its last holder couldn't begin it, '' if none said so)
+--   names of `gate` and `whole`: gate kind held most at holders, and reserved (slots of the queue that are held
+--   for jobs which haven't begun)
+--   kind: paused | blocked | limit | rate | saving (what is free of a rate is kept for who came first) | lock
 --   names of `turn`: lanes_ahead jobs_ahead more class needs
 
 -- @include lib/args.lua
@@ -34,7 +37,7 @@ local now = clock.now(arg.now)
 local HOLDERS_MAX, AHEAD_MAX, LEVELS_MAX = 5, 1000, 64
 local FIELDS = {
   'state', 'task', 'class', 'priority', 'lane', 'entry', 'place', 'created_at', 'scheduled_at', 'finished_at',
-  'started_at', 'worker', 'epoch', 'attempt', 'max_attempts', 'reason', 'offered',
+  'started_at', 'worker', 'epoch', 'attempt', 'max_attempts', 'reason', 'offered', 'unknown_since', 'unknown_reason',
 }
 
 local function answer(word, facts)
@@ -65,7 +68,12 @@ elseif job.state == 'running' then
 elseif job.state == 'pending' then
   return answer('pending', { state = job.state })
 elseif job.state ~= 'available' then
-  return answer('due', { state = job.state, at = job.scheduled_at or '', attempt = record.attempt(job) })
+  return answer('due', {
+    state = job.state,
+    at = job.scheduled_at or '',
+    attempt = record.attempt(job),
+    unknown = job.unknown_since and (job.unknown_reason or '?') or '',
+  })
 end
 
 local paused = redis.call('HGET', keys.meta, 'paused')
@@ -84,6 +92,7 @@ local function shut(id, cost, has_slot)
   if facts.kind == 'limit' or facts.kind == 'lock' then
     local key = id == 'queue' and keys.leases or keys.slots(id)
     facts.holders = table.concat(redis.call('ZRANGE', key, 0, HOLDERS_MAX - 1), ' ')
+    facts.reserved = id == 'queue' and bound.taken(now) or nil
   end
   return facts
 end
@@ -100,8 +109,11 @@ end
 local here = lane.of(job)
 for _, each in ipairs(here.gates or {}) do
   found = shut(each.id, each.cost)
+  here.start = park.start(here, each.id)
   if found then
     return answer('gate', found)
+  elseif gate.is_saving(here, each, now) then
+    return answer('gate', { state = job.state, gate = each.id, kind = 'saving' })
   end
 end
 

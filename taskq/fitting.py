@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from taskq import needs
 from taskq.errors import Unschedulable
-from taskq.needs import WHOLE, Needs, Place, number, part_of
+from taskq.lacking import largest, place_of
+from taskq.needs import Needs, number
 
 if TYPE_CHECKING:
     from taskq.calls import Plan
@@ -80,7 +81,7 @@ def refusal(queue: str, task: str, text: str, *, strict: bool, nodes: Sequence[N
             return why
     if not wanted.takes or not serving or not all(node["capacity"] for node in serving):
         return None
-    return _too_large(queue, wanted, [_largest(node) for node in serving])
+    return _too_large(queue, wanted, [largest(node) for node in serving])
 
 
 def _matching(serving: list[Node], queue: str, task: str, wanted: Needs) -> tuple[list[Node], str]:
@@ -91,26 +92,14 @@ def _matching(serving: list[Node], queue: str, task: str, wanted: Needs) -> tupl
     found = [node for node in found if task in node["tasks"]]
     if not found:
         return [], f"no live node of queue {queue} knows task {task}"
-    found = [node for node in found if needs.matches(wanted._replace(target=""), _place(node))]
+    found = [node for node in found if needs.matches(wanted._replace(target=""), place_of(node))]
     if not found:
         labels = ", ".join(f"{name}={value}" for name, value in wanted.labels)
         return [], f"no live node of queue {queue} with task {task} is labelled {labels}"
-    found = [node for node in found if needs.matches(wanted, _place(node))]
+    found = [node for node in found if needs.matches(wanted, place_of(node))]
     if not found:
         return [], f"target {wanted.target} is no live node of queue {queue} with task {task} and these labels"
     return found, ""
-
-
-def _place(node: Node) -> Place:
-    return Place(node["labels"], None, {node["id"], node["hostname"]} - {None})
-
-
-def _largest(node: Node) -> dict[str, int]:
-    """What the largest of a node's workers has: the first place has the odd units of everything."""
-    scaling = node["stats"].get("workers", {}).get("least")
-    counts = [n for n in (node["workers"], scaling) if isinstance(n, int) and n > 0]
-    parts = min(counts, default=1)
-    return {name: part_of(round(each * WHOLE), 0, parts) for name, each in node["capacity"].items()}
 
 
 def _too_large(queue: str, wanted: Needs, workers: Sequence[Mapping[str, int]]) -> str | None:

@@ -39,9 +39,9 @@ class Nodes:
 
     A node is a dict as JSON has it: `id hostname host port pid version state health leader queues tasks workers
     concurrency capacity labels metadata incarnation created_at last_seen stats`. `state` is active, draining or dead;
-    `health` healthy (the last beat is younger than 15 s), warning (than 30 s) or unhealthy; `stats` has `slots`, `busy`
-    and `running`: job, task and started_at of at most 250; `queues` and `workers` where these are scaled: within
-    which bounds.
+    `health` healthy (the last beat is younger than 15 s), warning (than 30 s) or unhealthy; `stats` has `slots` and
+    `busy`, both again by executor kind in `executors`, and `running`: job, task and started_at of at most 250;
+    `queues` and `workers` where these are scaled: within which bounds.
 
     Orders reach a node within a second or two. Each says how things shall be, so giving it twice does no harm; that it
     was done is seen in the node's `state`.

@@ -68,9 +68,20 @@ def _stats(read: Any) -> dict[str, Any]:
     queues, workers = _scaled(scaling), _ranging(scaling)
     return {
         **counts,
+        **({"executors": kinds} if (kinds := _kinds(stats.get("executors"))) else {}),
         **({"workers": workers} if workers else {}),
         **({"queues": queues} if queues else {}),
         "running": [{name: each.get(name) for name in ("job", "task", "started_at")} for each in shown],
+    }
+
+
+def _kinds(told: Any) -> dict[str, dict[str, int]]:
+    """Executor kind → its slots, and how many of them are busy."""
+    words = ("slots", "busy")
+    return {
+        kind: {word: each[word] for word in words}
+        for kind, each in (told.items() if isinstance(told, dict) else ())
+        if isinstance(each, dict) and all(isinstance(each.get(word), int) for word in words)
     }
 
 

@@ -14,6 +14,8 @@ from urllib.parse import unquote
 from taskq.commands.why import Shut
 from taskq.errors import JobNotFound
 from taskq.keys import queue_of
+from taskq.lacking import Lack, Node, able
+from taskq.needs import NOTHING, Needs, of_class, of_requirement
 from taskq.units import duration_text, rfc3339
 
 
@@ -80,7 +82,10 @@ def _running(shut: Shut, *_: Any) -> _Told:
 
 def _due(shut: Shut, *_: Any) -> _Told:
     left_ms, at = _number(shut, "at") - shut.now_ms, _instant(shut, "at")
-    numbers = {"at": at, "in": _seconds(left_ms)}
+    unknown = shut.facts.get("unknown", "")
+    numbers = {"at": at, "in": _seconds(left_ms)} | ({"reason": unknown} if unknown else {})
+    if unknown and left_ms > 0:
+        return "due", f"a worker handed it back: {unknown}; it is tried again in {_span(left_ms)}", numbers
     what = "its retry" if shut.facts["state"] == "retryable" else "it"
     if left_ms > 0:
         return "due", f"{what} is due at {at}, in {_span(left_ms)}", numbers
@@ -121,37 +126,53 @@ def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
         wait = _span(at - shut.now_ms)
         what = f"{subject} is blocked for {wait}" if kind == "blocked" else f"{limit}: its next token comes in {wait}"
         return kind, what, numbers
-    holders = shut.facts.get("holders", "").split()
-    by = f"held by {', '.join(holders)}" + (f" and {held - len(holders)} more" if held > len(holders) else "")
+    holders, reserved = shut.facts.get("holders", "").split(), _number(shut, "reserved")
+    others = held - reserved - len(holders)
+    by = f"held by {', '.join(holders)}" + (f" and {others} more" if others > 0 else "")
+    if kind == "saving":
+        return "rate", f"{limit}: what is free of its rate is kept for a job that came first and costs more", numbers
     if kind == "lock":
-        return "lock", f"{limit} is {by}", numbers | {"holders": holders}
+        return "lock", f"it waits for {limit}, {by}", numbers | {"holders": holders}
     most = _number(shut, "most")
-    numbers |= {"held": held, "most": most, "holders": holders}
-    return "limit", f"{limit} is at {held}/{most}" + (f", {by}" if holders else ""), numbers
+    numbers |= {"held": held, "most": most, "holders": holders} | ({"reserved": reserved} if reserved else {})
+    words = [
+        f"{limit} is at {held}/{most}",
+        *([by] if holders else []),
+        *([f"{reserved} reserved"] if reserved else []),
+    ]
+    return "limit", ", ".join(words), numbers
 
 
-def _turn(shut: Shut, queue: str, nodes: Sequence[Mapping[str, Any]]) -> _Told:
+def _turn(shut: Shut, queue: str, nodes: Sequence[Node]) -> _Told:
     """Nothing of its queue is in its way: is there anybody to run it, and when is its turn?"""
-    task = shut.facts["task"]
+    kind, wanted = _needs(shut)
+    found = able(queue, shut.facts["task"], kind, wanted, nodes)
+    if isinstance(found, Lack):
+        return "worker", found.text, found.numbers
     lanes, jobs = _number(shut, "lanes_ahead"), _number(shut, "jobs_ahead")
     more = "+" if shut.facts["more"] == "1" else ""
+    slots, busy = (sum(_stat(node, kind, word) for node in found) for word in ("slots", "busy"))
+    before = f"{jobs}{more} job{'s' * (jobs != 1)} before it in its lane, {lanes} lane{'s' * (lanes != 1)} before that"
+    place = before if jobs or lanes else "it is next"
     position = {"lanes_ahead": lanes, "jobs_ahead": jobs, "more": bool(more)}
-    serving = [node for node in nodes if queue in node["queues"] and node["state"] == "active"]
-    if not serving:
-        drained = sum(queue in node["queues"] for node in nodes)
-        also = f" ({drained} that do are draining)" if drained else ""
-        return "worker", f"no live worker serves queue {queue}{also}: taskq worker APP -q {queue}", {"nodes": 0}
-    knowing = [node for node in serving if task in node["tasks"]]
-    if not knowing:
-        names = f"{len(serving)} live node{'s' * (len(serving) > 1)}"
-        return "worker", f"{names} serve queue {queue}, and none knows task {task}", {"nodes": len(serving)}
-    slots = sum(node["stats"].get("slots", 0) for node in knowing)
-    busy = sum(node["stats"].get("busy", 0) for node in knowing)
-    place = f"{jobs}{more} jobs before it in its lane, {lanes} lanes before that" if jobs or lanes else "it is next"
-    numbers = {**position, "slots": slots, "busy": busy, "nodes": len(knowing)}
+    numbers = {**position, "slots": slots, "busy": busy, "nodes": len(found)}
     if slots and busy >= slots:
         return "turn", f"all slots are busy, {busy}/{slots}; {place}", numbers
     return "turn", f"it waits for its turn: {place}", numbers
+
+
+def _needs(shut: Shut) -> tuple[str, Needs]:
+    """Its executor kind, and what else it needs; what can't be read is no need that could be told."""
+    klass = shut.facts["class"]
+    kind, wanted = of_requirement(shut.facts["needs"]) if shut.facts["needs"] else ("", of_class(klass))
+    return kind or klass.partition(";")[0], wanted or NOTHING
+
+
+def _stat(node: Node, kind: str, word: str) -> int:
+    """Of the executor kind, where the node tells them apart."""
+    stats = node["stats"]
+    found = stats.get("executors", {}).get(kind, stats).get(word, 0)
+    return found if isinstance(found, int) else 0
 
 
 def _damaged(*_: Any) -> _Told:

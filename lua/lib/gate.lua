@@ -87,7 +87,8 @@ end
 
 -- Whether a lane that comes first under this gate waits for more than what there is of its rate. Whoever comes after it
 -- must not take that away for ever.
-local function is_saving(here, each, spec, now)
+function gate.is_saving(here, each, now)
+  local spec = terms.of(each.id)
   local ahead = spec.per_us and park.ahead(here, each.id)
   local cost = ahead and park.cost(ahead, each.id) or 1
   return cost > each.cost and bucket.tokens(each.id, spec, cost, now) == 0
@@ -98,7 +99,7 @@ function gate.room(here, now)
   local room = HUGE
   for _, each in ipairs(here.gates) do
     local free, look_at = gate.free(each.id, each.cost, now)
-    local saving = free > 0 and is_saving(here, each, terms.of(each.id), now)
+    local saving = free > 0 and gate.is_saving(here, each, now)
     if free == 0 or saving then
       park.put(here, each.id)
       gate.look(each.id, not saving and look_at or nil, now)

@@ -18,6 +18,12 @@ function park.put(here, id)
   lane.left[#lane.left + 1] = here
 end
 
+-- Where its group stands, for those who look at a lane that no claim has met.
+function park.start(here, id)
+  local parked = redis.call('ZSCORE', keys.parked(id, here.class), here.name)
+  return parked and parked % TAGS or tonumber(redis.call('ZSCORE', here.groups, here.group) or 0)
+end
+
 -- The lane of this one's class that is first under a gate, if this one would park behind it.
 function park.ahead(here, id)
   local first = redis.call('ZRANGE', keys.parked(id, here.class), 0, 0, 'WITHSCORES')

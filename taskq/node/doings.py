@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -61,8 +62,13 @@ def doings(
         scaling: as `Allotment.shown` and `ranging`.
     """
     runs = running(children)
-    slots = sum(child.ready for child in children) * sum(concurrency.values())
-    stats: dict[str, Any] = {"slots": slots, "busy": len(runs), "running": runs[:RUNNING_MAX]}
+    ready, kinds = sum(child.ready for child in children), _busy(children)
+    stats: dict[str, Any] = {
+        "slots": ready * sum(concurrency.values()),
+        "busy": len(runs),
+        "executors": {kind: {"slots": ready * each, "busy": kinds[kind]} for kind, each in concurrency.items()},
+        "running": runs[:RUNNING_MAX],
+    }
     if scaling:
         stats["scaling"] = scaling
     return {
@@ -91,6 +97,17 @@ def running(children: Iterable[Told]) -> list[dict[str, str | None]]:
         {"job": entry.id, "task": _task(child, entry), "started_at": rfc3339(min(entry.epoch, _LATEST_MS))}
         for entry, child in held
     ]
+
+
+def _busy(children: Iterable[Told]) -> Counter[str]:
+    """Executor kind → how many attempts hold a slot of it. Each task has one kind."""
+    return Counter(_kind(child, entry) for child in children for entry in child.held() if not entry.ended)
+
+
+def _kind(child: Told, entry: Entry) -> str:
+    name = _task(child, entry)
+    about = child.hello.tasks.get(name) if child.hello is not None and name is not None else None
+    return str(about.get("executor", "async")) if about else "async"
 
 
 def _task(child: Told, entry: Entry) -> str | None:

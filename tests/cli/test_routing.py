@@ -31,6 +31,7 @@ def test_jobs_run_only_where_they_fit_and_hold_up_nobody(start, app, server_url,
     for first, second in pairwise(records):
         assert first.finished_at_ms <= second.started_at_ms, "one gpu, one job at a time"
     assert large.refresh().state == "available"
+    assert large.why().text == "it needs label gpu=h100, 2 live workers, none with it"
     with pytest.raises(Unschedulable, match="it needs gpu=2, and the largest worker of queue default has 1"):
         on_gpu.using(resources={"gpu": 2}).enqueue(0)
     with pytest.raises(Unschedulable, match="is labelled gpu=h100"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,3 +61,15 @@ class Hand:
 @pytest.fixture
 def hand(run: Callable[..., Any], namespace: str) -> Hand:
     return Hand(run, namespace)
+
+
+@pytest.fixture
+def enter(run: Callable[..., Any], namespace: str) -> Callable[..., None]:
+    """`enter("n", capacity={...})` registers a node of the default queue."""
+
+    def enter(node: str = "n", **more: Any) -> None:
+        told = {"queues": ["default"], "tasks": ["work"], **more}
+        fields = {"state": "active", "workers": 2, "hostname": "web", **{k: json.dumps(v) for k, v in told.items()}}
+        run(commands.register_node(keys.cluster(namespace), node=node, ttl_ms=60_000, fields=fields))
+
+    return enter

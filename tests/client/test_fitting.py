@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from taskq import commands, keys
 from taskq.errors import Unschedulable
-
-
-@pytest.fixture
-def enter(run, namespace):
-    """`enter("n", capacity={...})` registers a node of the default queue."""
-
-    def enter(node="n", **more):
-        told = {"queues": ["default"], "tasks": ["work"], **more}
-        fields = {"state": "active", "workers": 2, "hostname": "web", **{k: json.dumps(v) for k, v in told.items()}}
-        run(commands.register_node(keys.cluster(namespace), node=node, ttl_ms=60_000, fields=fields))
-
-    return enter
 
 
 @pytest.fixture

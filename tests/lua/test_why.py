@@ -47,10 +47,38 @@ def test_it_runs(room):
 
 def test_it_waits_for_its_time(room):
     room.add("a", due="+500")
-    assert why(room) == ("due", {"state": "scheduled", "at": str(T0 + 500), "attempt": "0"})
+    assert why(room) == ("due", {"state": "scheduled", "at": str(T0 + 500), "attempt": "0", "unknown": ""})
     epoch = room.held("b")
     room.do(commands.snooze, worker="n.1", grace_ms=1, jobs=[Snoozed("default:b", epoch, "snooze", 70, "")])
     assert why(room, "b")[1]["at"] == str(T0 + 70)
+
+
+def test_who_was_given_it_knew_no_such_task(room):
+    epoch = room.held()
+    jobs = [Snoozed("default:a", epoch, "unknown", 70, "UnknownTask: no task t here")]
+    room.do(commands.snooze, worker="n.1", grace_ms=1000, jobs=jobs)
+    assert why(room)[1] | {"at": str(T0 + 70), "unknown": "UnknownTask: no task t here"} == why(room)[1]
+
+
+def test_slots_of_the_queue_that_are_reserved_are_told_apart(room):
+    limit(room, queue="c=2")
+    room.held("b")
+    room.do(commands.reserve, token="default:r", key="k", most=9, ttl_ms=1000)
+    room.add("a")
+    word, facts = why(room)
+    assert (word, facts["held"], facts["most"], facts["reserved"]) == ("whole", "2", "2", "1")
+    assert facts["holders"] == "default:b"
+
+
+def test_what_is_free_of_a_rate_is_kept_for_who_came_first(room):
+    limit(room, crm="r=10/1000/5")
+    room.held("b", lane="-:crm#3")
+    room.add("dear", lane="-:crm#5", priority=1)
+    room.add("a", lane="-:crm")
+    assert room.claim() == []
+    word, facts = why(room)
+    assert (word, facts["gate"], facts["kind"]) == ("gate", "crm", "saving")
+    assert why(room, "dear")[1]["kind"] == "rate"
 
 
 def test_its_queue_is_paused(room):
@@ -66,7 +94,7 @@ def test_the_queue_is_at_its_limit(room):
     assert why(room) == (
         "whole",
         {"state": "available", "gate": "queue", "kind": "limit", "held": "1", "most": "1", "at": "",
-         "holders": "default:b"},
+         "holders": "default:b", "reserved": "0"},
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from taskq.node.doings import RUNNING_MAX, doings, running
 from taskq.node.table import Table
 
 T0 = 1_800_000_000_000
-TASKS = {"mail.read": {}, "mail.send": {}}
+TASKS = {"mail.read": {"executor": "thread"}, "mail.send": {"executor": "async"}}
 
 
 class Worker:
@@ -43,7 +43,8 @@ def told(children):
 
 
 def test_slots_are_those_of_the_workers_that_claim(worker):
-    assert told([]) == {"slots": 0, "busy": 0, "running": []}
+    none = {"slots": 0, "busy": 0}
+    assert told([]) == {**none, "executors": {"async": none, "thread": none}, "running": []}
     assert told([worker(), worker(), worker(ready=False)])["slots"] == 30
 
 
@@ -58,6 +59,7 @@ def test_what_runs_is_told_the_longest_first(worker):
     assert told([one, other, fresh]) == {
         "slots": 45,
         "busy": 4,
+        "executors": {"async": {"slots": 30, "busy": 3}, "thread": {"slots": 15, "busy": 1}},
         "running": [
             {"job": "email:a", "task": "mail.read", "started_at": "2027-01-15T08:00:00.001Z"},
             {"job": "email:b", "task": "mail.send", "started_at": "2027-01-15T08:00:00.002Z"},

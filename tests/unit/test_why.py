@@ -9,13 +9,22 @@ from taskq.errors import JobNotFound
 from taskq.why import explain
 
 NOW = 1_800_000_000_000
-NODE = {"queues": ["email"], "tasks": ["mail.send"], "state": "active", "stats": {"slots": 40, "busy": 40}}
+NODE = {
+    "id": "n1", "hostname": "web-1", "state": "active", "queues": ["email"], "tasks": ["mail.send"], "workers": 3,
+    "concurrency": {"async": 10, "thread": 5}, "labels": {}, "capacity": {}, "stats": {"slots": 40, "busy": 40},
+}  # fmt: skip
 TURN = {"state": "available", "task": "mail.send", "lanes_ahead": "2", "jobs_ahead": "14", "more": "0",
         "class": "async", "needs": "executor=async"}  # fmt: skip
+FAR = [NODE | {"id": "n2", "hostname": "web-2"}, NODE | {"workers": 1}]
+SMALL, LARGE = (NODE | {"capacity": capacity} for capacity in ({"cpu": 12, "gpu": 3}, {"cpu": 24}))
 
 
 def told(word, nodes=(), **facts):
     return explain("email:1", Shut(word, NOW, {"state": "available", **facts}), nodes)
+
+
+def needing(needs, *nodes, kind="async"):
+    return told("turn", nodes, **(TURN | {"class": f"{kind};{needs}", "needs": f"executor={kind};{needs}"}))
 
 
 def gate(name, kind, **facts):
@@ -31,16 +40,25 @@ def gate(name, kind, **facts):
          "limit crm=a b is at 9/7, held by email:7 and 8 more"),
         (gate("crm", "rate", at=str(NOW + 1200)), "limit crm: its next token comes in 1s200ms"),
         (gate("crm", "blocked", at=str(NOW + 61_000)), "limit crm is blocked for 1m1s"),
-        (gate("!account=17", "lock", held="1", most="1", holders="email:9"), "lock account=17 is held by email:9"),
+        (gate("!account=17", "lock", held="1", most="1", holders="email:9"),
+         "it waits for lock account=17, held by email:9"),
+        (gate("crm", "saving"),
+         "limit crm: what is free of its rate is kept for a job that came first and costs more"),
         (gate("*mail.send", "paused"), "task mail.send is paused: taskq task resume mail.send"),
         (gate("@acme", "paused"), "key acme is paused: taskq queue resume email --key acme"),
         (told("whole", gate="queue", kind="limit", held="3", most="3", at="", holders="email:7"),
          "the limit of queue email is at 3/3, held by email:7 and 2 more"),
+        (told("whole", gate="queue", kind="limit", held="5", most="5", at="", holders="email:7", reserved="2"),
+         "the limit of queue email is at 5/5, held by email:7 and 2 more, 2 reserved"),
+        (told("whole", gate="queue", kind="limit", held="2", most="2", at="", holders="", reserved="2"),
+         "the limit of queue email is at 2/2, 2 reserved"),
         (told("paused", at=str(NOW)), "queue email is paused since 2027-01-15T08:00:00.000Z: taskq queue resume email"),
         (told("due", state="retryable", at=str(NOW + 90_000), attempt="2"),
          "its retry is due at 2027-01-15T08:01:30.000Z, in 1m30s"),
         (told("due", state="scheduled", at=str(NOW - 5_000), attempt="0"),
          "it was due 5s ago: no node has made it available yet"),
+        (told("due", state="scheduled", at=str(NOW + 5_000), attempt="0", unknown="UnknownTask: no task mail.send"),
+         "a worker handed it back: UnknownTask: no task mail.send; it is tried again in 5s"),
         (told("running", state="running", worker="n.1", attempt="2", lease=str(NOW + 1), offered=""),
          "it runs on n.1, attempt 2"),
         (told("running", state="running", worker="n.1", attempt="2", lease=str(NOW), offered=""),
@@ -62,6 +80,33 @@ def gate(name, kind, **facts):
          "it waits for its turn: 14 jobs before it in its lane, 2 lanes before that"),
         (told("turn", [NODE], **(TURN | {"jobs_ahead": "0", "lanes_ahead": "0"})),
          "all slots are busy, 40/40; it is next"),
+        (needing("takes.gpu=1", *FAR), "it needs gpu=1, 4 live workers, none with it: none was given a --capacity"),
+        (needing("takes.gpu=1", LARGE), "it needs gpu=1, 3 live workers, none with it"),
+        (needing("takes.gpu=2", SMALL, LARGE), "it needs gpu=2, 6 live workers, none with it: the largest has gpu=1"),
+        (needing("label.zone=eu;takes.tpu=1", SMALL),
+         "it needs label zone=eu and tpu=1, 3 live workers, none with them"),
+        (needing("label.zone=eu;takes.gpu=1", SMALL), "it needs label zone=eu, 3 live workers, none with it"),
+        (needing("takes.cpu=8;takes.gpu=1", SMALL, LARGE),
+         "it needs cpu=8 and gpu=1 on one worker, 6 live workers, none with all of it"),
+        (needing("label.gpu=a100;takes.cpu=8;takes.gpu=1", SMALL | {"labels": {"gpu": "a100"}}, LARGE),
+         "it needs label gpu=a100, cpu=8 and gpu=1 on one worker, 6 live workers, none with all of it"),
+        (needing("takes.cpu=4;takes.gpu=1", SMALL, LARGE),
+         "all slots are busy, 40/40; 14 jobs before it in its lane, 2 lanes before that"),
+        (needing("target=web-9", *FAR), "its target web-9 is not there: 2 live nodes, none of that name"),
+        (needing("target=web-9"), "its target web-9 is not there: 0 live nodes, none of that name"),
+        (needing("target=n1", NODE | {"state": "draining"}), "its target n1 is draining"),
+        (needing("target=n1", NODE | {"queues": ["x"]}), "its target n1 does not serve queue email"),
+        (needing("target=web-1", NODE | {"tasks": []}), "its target web-1 does not know task mail.send"),
+        (needing("takes.gpu=1;target=web-1", NODE | {"capacity": {"cpu": 1}}),
+         "it needs gpu=1, 3 live workers, none with it (its target is web-1)"),
+        (needing("target=web-1", *FAR),
+         "all slots are busy, 40/40; 14 jobs before it in its lane, 2 lanes before that"),
+        (needing("", NODE | {"concurrency": {"async": 0}}),
+         "it needs a slot for async tasks, 3 live workers, none with one: taskq worker APP -c N"),
+        (needing("", NODE | {"stats": {"slots": 40, "busy": 5, "executors": {"async": {"slots": 5, "busy": 5}}}}),
+         "all slots are busy, 5/5; 14 jobs before it in its lane, 2 lanes before that"),
+        (told("turn", [NODE], **(TURN | {"class": "async;takes.gpu=1", "needs": ""})),
+         "it needs gpu=1, 3 live workers, none with it: none was given a --capacity"),
     ],
 )  # fmt: skip
 def test_it_says_in_a_sentence_what_holds_it(why, text):
@@ -87,3 +132,15 @@ def test_its_numbers_are_told_too():
 def test_what_is_gone_is_an_error():
     with pytest.raises(JobNotFound):
         told("missing")
+
+
+def test_what_is_missing_is_told_as_numbers():
+    found = needing("label.zone=eu;takes.cpu=0.5;takes.gpu=1;target=web-1", SMALL)
+    assert found.gate == "worker"
+    assert found.numbers == {
+        "needs": {"labels": {"zone": "eu"}, "resources": {"cpu": 0.5, "gpu": 1}, "target": "web-1"},
+        "missing": ["label zone=eu"],
+        "workers": 3,
+        "nodes": 1,
+    }
+    assert needing("takes.cpu=8;takes.gpu=1", SMALL, LARGE).numbers["missing"] == []
