@@ -276,6 +276,7 @@ def test_a_claim_is_found_by_its_token(task, client):
     seen = client.get_claim(offer.token)
     assert (seen.id, seen.offered, seen.worker, seen.poller, seen.token) == (job.id, True, "ext-1", "p", offer.token)
     assert seen.claimed_at == offer.claimed_at
+    assert seen.last_heartbeat_at == seen.claimed_at, "nothing was heard since"
     client.start(offer.token)
     assert not client.get_claim(offer.token).offered
     client.complete(offer.token)
@@ -397,6 +398,7 @@ def test_a_lease_says_when_its_holder_was_heard_of():
     assert lease.age_ms == 10_000
     assert lease.to_dict()["age"] == 10.0
     assert lease_at(30_000).age_ms == 0
+    assert lease_at(0).last_heartbeat_at == datetime.fromtimestamp(0, UTC)
 
 
 def test_a_naive_time_is_refused():
