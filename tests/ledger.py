@@ -11,7 +11,7 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -67,6 +67,35 @@ class Ledger:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def most_at_once(entries: Iterable[Entry], struck: Mapping[int, float] | None = None) -> int:
+    """How many of these runs there were at the same time at most.
+
+    Args:
+        entries: of the jobs that are meant; each run must have an end, unless its process was struck.
+        struck: pid → when it was killed or stopped for longer than a lease. What it had begun counts until then: its
+            job was another's afterwards, whatever it did when it went on.
+    """
+    struck = struck or {}
+    listed = sorted(entries, key=lambda each: each.at)
+    ends = {(each.job, each.epoch): each.at for each in listed if each.what == "end"}
+    last = {each.job: each.epoch for each in listed if each.what == "start"}
+    moments: list[tuple[float, int]] = []
+    for each in listed:
+        if each.what != "start":
+            continue
+        end = ends.get((each.job, each.epoch))
+        if each.pid in struck and (end is None or each.epoch < last[each.job]):
+            end = struck[each.pid] if end is None else min(end, struck[each.pid])
+        assert end is not None, f"{each} began and never ended"
+        if end > each.at:
+            moments += [(each.at, 1), (end, -1)]
+    now = most = 0
+    for _, by in sorted(moments):
+        now += by
+        most = max(most, now)
+    return most
 
 
 # --- the tasks' side ------------------------------------------------------------------------------------------------

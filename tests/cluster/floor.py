@@ -11,6 +11,7 @@ from tests.chaos.conserve import Snapshot
 from tests.cluster.rig import Rig
 from tests.cluster.shards import Shards
 from tests.fleet import Node
+from tests.ledger import most_at_once
 from tests.waiting import wait_until
 
 #: What stands only while somebody holds a slot, waits for one, has reserved one, or owns a key.
@@ -75,17 +76,8 @@ class Floor:
     def most_at_once(self, jobs: Iterable[Any], pids: Iterable[int] | None = None) -> int:
         """How many of them ran at the same time at most, in those processes."""
         ids, wanted = {job.id for job in jobs}, None if pids is None else set(pids)
-        moments = sorted(
-            (each.at, 1 if each.what == "start" else -1)
-            for each in self.shop.ledger.entries()
-            if each.job in ids and (wanted is None or each.pid in wanted)
-        )
-        now = most = 0
-        for _, by in moments:
-            now += by
-            most = max(most, now)
-        assert now == 0, "one began and never ended"
-        return most
+        entries = self.shop.ledger.entries()
+        return most_at_once(each for each in entries if each.job in ids and (wanted is None or each.pid in wanted))
 
     def pids(self, jobs: Iterable[Any]) -> set[int]:
         """Where they ran."""
