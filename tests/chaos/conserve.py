@@ -39,6 +39,9 @@ end
 return rows
 """
 
+ABOVE_ALL = "512"
+"""The level of jobs whose slot is reserved."""
+
 _BY_STATE = ("pending", "scheduled", "retryable", "completed", "failed", "cancelled")
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 _WAITING = frozenset({"pending", "scheduled", "retryable", "available"})
@@ -121,10 +124,21 @@ def _structures(seen: Snapshot) -> Iterable[str]:
             yield f"{id}: stands in {places[id]} and has no record"
             continue
         state = job.get("state", "?")
-        lane = f"{job.get('class', 'async')}:{job.get('priority', '0')}"
+        lane = _lane_of(job)
         wanted = f"available in lane {lane}" if state == "available" else state
         if places[id] != [wanted]:
             yield f"{id}: its record says {wanted}; it stands in {places[id]}"
+
+
+def _lane_of(job: dict[str, str]) -> str:
+    """A plain lane is a class and a priority; a keyed one is named by its keys too."""
+    keyed = job.get("lane", "")
+    priority = ABOVE_ALL if any(gate.startswith("+") for gate in _gates(keyed)) else job.get("priority", "0")
+    return f"{job.get('class', 'async')}:{priority}" + (f":{keyed}" if keyed else "")
+
+
+def _gates(keyed: str) -> list[str]:
+    return keyed.partition(":")[2].split(",")
 
 
 def _places(seen: Snapshot) -> Iterable[tuple[str, str]]:
@@ -179,7 +193,7 @@ def _indexes(seen: Snapshot) -> Iterable[str]:
 
 
 def _lanes(seen: Snapshot) -> Iterable[str]:
-    """A claim finds every lane that has work, and no other."""
+    """A claim finds every lane that has work, or it is parked under one gate; and no other."""
     lanes = {name[6:] for name, each in seen.zsets.items() if name.startswith("front:") and each}
     lanes |= {name[5:] for name, each in seen.streams.items() if name.startswith("body:") and each}
     found = set()
@@ -187,8 +201,9 @@ def _lanes(seen: Snapshot) -> Iterable[str]:
         for priority in seen.zset(f"levels:{name}"):
             for group in seen.zset(f"groups:{name}:{priority}"):
                 found |= set(seen.zset(f"lanes:{name}:{priority}:{group}"))
-    if found != lanes:
-        yield f"lanes with work: {sorted(lanes)}; a claim finds {sorted(found)}"
+    parked = [lane for name, each in seen.zsets.items() if name.startswith("parked:") for lane in each]
+    if found | set(parked) != lanes or len(found) + len(parked) != len(lanes):
+        yield f"lanes with work: {sorted(lanes)}; a claim finds {sorted(found)}, and parked are {sorted(parked)}"
     for name in seen.zsets:
         kind, _, rest = name.partition(":")
         if kind in {"levels", "groups", "lanes"} and rest.split(":")[0] not in seen.hashes.get("classes", {}):

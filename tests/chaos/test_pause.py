@@ -1,6 +1,8 @@
-"""STUCK-07: a paused queue takes everything in and hands nothing out; resumed, it hands out all of it."""
+"""STUCK-07: what is paused takes everything in and hands nothing out; resumed, it hands out all of it."""
 
 import time
+
+import pytest
 
 from taskq import commands
 
@@ -15,21 +17,25 @@ def fail(look, jobs):
     look.until(jobs, "failed")
 
 
-def test_pause_retry_resume(fleet, shop, ledger, look):
-    failed = [shop.nap.enqueue(0) for _ in range(5)]
+@pytest.mark.parametrize("part", [{}, {"task": "shop.turn"}, {"key": "acme"}], ids=["the queue", "a task", "a key"])
+def test_pause_retry_resume(fleet, shop, ledger, look, part):
+    turn = shop.turn.using(fair="who")
+    failed = [turn.enqueue("acme") for _ in range(5)]
     fail(look, failed)
     fleet.start("-w", "2")  # idle: they are blocked in a pop when the pause comes
     queue = shop.app.queue("default")
-    assert queue.pause()
+    assert queue.pause(**part)
     for job in failed:
         job.retry()
-    fresh = [shop.nap.enqueue(0) for _ in range(5)]
-    due = [shop.nap.using(delay=0.5).enqueue(0) for _ in range(5)]
+    fresh = [turn.enqueue("acme") for _ in range(5)]
+    due = [turn.using(delay=0.5).enqueue("acme") for _ in range(5)]
+    others = [shop.quick.using(fair=lambda: "bolt").enqueue() for _ in range(3)] if part else []
     look.until([*failed, *fresh, *due], "available", 10)
+    look.until(others, "completed")
     time.sleep(1)
-    look.conserve()
-    assert ledger.starts() == []
-    assert queue.resume()
+    begun = {each.job for each in ledger.starts()}
+    assert begun == {job.id for job in others}
+    assert queue.resume(**part)
     look.until([*failed, *fresh, *due], "completed", 3)
-    assert len(ledger.starts()) == 15
+    assert len(ledger.starts()) == 15 + len(others)
     assert not ledger.more_than_once()
