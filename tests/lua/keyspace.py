@@ -8,6 +8,7 @@ not at all where it is empty.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from taskq.keys import QueueKeys
@@ -15,14 +16,23 @@ from taskq.keys import QueueKeys
 Value = dict[str, Any] | list[Any] | str
 Dump = dict[str, Value]
 
-_READ = {
-    b"hash": ("HGETALL",),
-    b"zset": ("ZRANGE", 0, -1, "WITHSCORES"),
-    b"stream": ("XRANGE", "-", "+"),
-    b"set": ("SMEMBERS",),
-    b"string": ("GET",),
-    b"list": ("LRANGE", 0, -1),
-}
+# All of it in one call: name, type, ms to live, value.
+_READ = """
+local rows, events = {}, KEYS[1] .. 'events'
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  local kind, value = redis.call('TYPE', key).ok, nil
+  if key ~= events then
+    if kind == 'hash' then value = redis.call('HGETALL', key)
+    elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    elseif kind == 'stream' then value = redis.call('XRANGE', key, '-', '+')
+    elseif kind == 'set' then value = redis.call('SMEMBERS', key)
+    elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
+    else value = redis.call('GET', key) end
+    rows[#rows + 1] = { key, kind, redis.call('PTTL', key), value }
+  end
+end
+return rows
+"""
 
 
 class Keyspace:
@@ -40,18 +50,10 @@ class Keyspace:
 
     def dump(self) -> Dump:
         """Every key but the events, by its name behind the prefix."""
-        names = [key for key in self._client.scan_iter(self._q.prefix + "*", count=1000) if key != self._events]
-        pipe = self._client.pipeline(transaction=False)
-        for name in names:
-            pipe.type(name).pttl(name)
-        found = pipe.execute()
-        for name, kind in zip(names, found[::2], strict=True):
-            command, *rest = _READ[kind]
-            pipe.execute_command(command, name, *rest)
-        short = [name[len(self._q.prefix) :].decode() for name in names]
-        self.ttls = {name: ttl for name, ttl in zip(short, found[1::2], strict=True) if ttl >= 0}
-        values = zip(short, found[::2], pipe.execute(), strict=True)
-        return _with_worth_of_entries({name: _plain(kind, value) for name, kind, value in values})
+        rows = self._client.eval(_READ, 1, self._q.prefix, self._q.prefix + "*")
+        named = [(name[len(self._q.prefix) :].decode(), kind, ttl, value) for name, kind, ttl, value in rows]
+        self.ttls = {name: ttl for name, _, ttl, _ in named if ttl >= 0}
+        return _with_worth_of_entries({name: _plain(kind, value) for name, kind, _, value in named})
 
     def events(self) -> dict[str, list[str]]:
         """What was told since the last call: kind → ids, sorted."""
@@ -68,17 +70,20 @@ class Keyspace:
 
 def _plain(kind: bytes, value: Any) -> Value:
     if kind == b"hash":
-        return {(name := text(field)): _in_order(name, text(each)) for field, each in value.items()}
+        return {(name := text(field)): _in_order(name, text(each)) for field, each in _pairs(value)}
     if kind == b"zset":
-        flat = iter(value if value and isinstance(value[0], bytes) else [each for pair in value for each in pair])
-        return {text(member): int(float(score)) for member, score in zip(flat, flat, strict=True)}  # by redis-py's age
+        return {text(member): int(float(score)) for member, score in _pairs(value)}
     if kind == b"stream":
         # A body's entry is an id; what other streams hold is told without their own ids, which tell the time.
         return [
-            (text(entry), text(fields[b"id"])) if b"id" in fields else _plain(b"hash", fields)
-            for entry, fields in value
+            (text(entry), text(fields[1])) if fields[0] == b"id" else _plain(b"hash", fields) for entry, fields in value
         ]
     return sorted(text(each) for each in value) if kind in {b"set", b"list"} else text(value)
+
+
+def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    each = iter(flat)
+    return zip(each, each, strict=True)
 
 
 def _in_order(field: str, value: str) -> str:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from taskq.commands import Command
 from taskq.fsck import Report, Step, walk
 from tests.lua.room import LEASE_MS, Room
 
 
-def lead(room: Room, step: Step[Any]) -> Any:
+class Runs(Protocol):
+    """Whoever has a clock and calls commands."""
+
+    now: int
+
+    @property
+    def run(self) -> Callable[[Command[Any]], Any]: ...
+
+
+def lead(room: Runs, step: Step[Any]) -> Any:
     answer = None
     while True:
         try:

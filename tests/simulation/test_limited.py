@@ -1,4 +1,5 @@
-"""Limits, locks, fairness keys and rates under random histories with crashes: no slot leaks, no lane is left waiting.
+"""Limits, locks, fairness keys, rates, reservations, offers, unique keys, pauses and priorities under random histories
+with crashes: who may run next runs, no slot leaks, no lane is left waiting, nothing is held for a job that is gone.
 
 A failure prints its seed; `SIM_SEED=<seed>` replays it. CI makes 1,500 steps; the long run 100,000.
 """
@@ -10,22 +11,25 @@ import random
 
 import pytest
 
-from tests.simulation.limited import Limited
+from tests.simulation.turns.history import History
 
-STEPS = 150
+STEPS = 250
 
 
 def history(raw, run, q, seed: int, *, each: int = 1) -> int:
-    """Runs one; looks at everything after each so many steps. How many calls it made."""
-    sim = Limited(run, raw, q, random.Random(seed))
+    """Runs one; watches each so many steps, and looks at everything after them. How many calls it made."""
+    sim = History(run, raw, q, random.Random(seed))
     try:
         for n in range(STEPS):
-            sim.step()
-            if n % each == 0:
+            watched = n % each == 0
+            sim.step(watched=watched)
+            if watched:
                 sim.check()
+            if n % (10 * each) == 0:
+                sim.inspect()
         sim.end()
     except BaseException as error:
-        error.add_note(f"replay with SIM_SEED={seed}")
+        error.add_note(f"replay with SIM_SEED={seed}, step {n}")
         raise
     return sum(sim.calls.values())
 
