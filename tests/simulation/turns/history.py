@@ -23,7 +23,7 @@ class History(Holding):
 
     def step(self, *, watched: bool) -> None:
         """One thing happens. Where it is watched, what was before it is known to those who judge it."""
-        acts = [(self.enqueue, 12), (self.claim, 14), (self.finish, 14), (self.cancel, 2), (self.pass_time, 4)]
+        acts = [(self.enqueue, 12), (self.claim, 14), (self.finish, 14), (self.cancel, 4), (self.pass_time, 4)]
         acts += [(self.kill, 2), (self.lose, 1), (self.change, 2), (self.promote, 1), (self.expire, 1), (self.again, 1)]
         acts += [(self.start, 4), (self.reap, 1), (self.sweep, 1), (self.reprioritise, 1), (self.weigh, 1)]
         acts += [(self.reserve, 3), (self.bind, 3), (self.bind_again, 1), (self.give_back, 1), (self.finalize, 1)]
