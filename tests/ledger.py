@@ -7,6 +7,7 @@ queue's own records say. A worker finds the ledger by TASKQ_TEST_LEDGER in its e
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import time
@@ -20,7 +21,7 @@ import redis
 from taskq import current
 
 VARIABLE = "TASKQ_TEST_LEDGER"
-_KEY = "ledger"
+_KEY, _TOLD = "ledger", "told"
 
 
 class Entry(NamedTuple):
@@ -60,9 +61,13 @@ class Ledger:
         """The jobs whose code began more than once, and how often."""
         return {job: n for job, n in Counter(each.job for each in self.starts()).items() if n > 1}
 
+    def tell(self, word: str) -> None:
+        """Let the jobs that wait for this word go on (`until_told`)."""
+        self._client.sadd(_TOLD, word)
+
     def clear(self) -> None:
         """Forget everything."""
-        self._client.delete(_KEY)
+        self._client.delete(_KEY, _TOLD)
 
     def close(self) -> None:
         """Close the connection."""
@@ -106,6 +111,12 @@ def note(what: str) -> None:
     job = current()
     line = f"{what} {job.id} {job.attempt} {job.epoch} {os.getpid()} {time.monotonic():.6f}"
     _writer().rpush(_KEY, line)
+
+
+async def until_told(word: str) -> None:
+    """Returns once the test has told this word."""
+    while not _writer().sismember(_TOLD, word):  # noqa: ASYNC110 (another process tells it)
+        await asyncio.sleep(0.05)
 
 
 @contextmanager

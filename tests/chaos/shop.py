@@ -12,7 +12,7 @@ import signal
 import time
 
 from taskq import Backoff, Retention, Snooze, TaskQ, current
-from tests.ledger import note, noted
+from tests.ledger import note, noted, until_told
 
 # The tests count what was done at the end of runs that are longer than what is kept by default.
 app = TaskQ(retention=Retention(max_completed=1_000_000))
@@ -37,6 +37,13 @@ async def turn(who: str, seconds: float = 0) -> None:
     """A turn of somebody's: the keys of its job are made of `who`."""
     with noted():
         await asyncio.sleep(seconds)
+
+
+@app.task
+async def stay(word: str) -> None:
+    """Runs until the test tells the word."""
+    with noted():
+        await until_told(word)
 
 
 @app.task
