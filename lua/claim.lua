@@ -194,7 +194,8 @@ gate.due(now)
 for class in pairs(lane.unparked) do
   promoted[#promoted + 1] = class
 end
-local whole = redis.call('HMGET', keys.limits, 'queue', '*')
+local whole = redis.call('HMGET', keys.limits, 'queue', '*', '@')
+terms.keys = whole[3] and true or false
 local unbound = limit -- so many of those that hold no reservation
 if whole[1] then
   local free_slots, others = gate.queue(now)
@@ -302,6 +303,7 @@ local function best(want)
     for _, class in ipairs(classes) do
       if fits(class) > 0 then
         if tops[class] == nil then
+          lane.flush(now)
           tops[class] = lane.top(class) or false
         end
         local level = tops[class] and record.number(tops[class], 512)
@@ -375,7 +377,8 @@ for _ = 1, STEPS_MAX do
   local room = here.gates and gate.room(here, now) or want
   if room > 0 then
     take(here, math.min(want, fits(here.class), here.turn, room))
-    lane.flush(now)
+  else
+    fair.charge(here, 0)
   end
 end
 fair.flush()

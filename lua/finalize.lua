@@ -7,6 +7,7 @@
 --   leases        zset    running jobs by lease expiry
 --   limits        hash    limit, task or key -> its numbers, and whether it is paused
 --   reservations  zset    reservations that aren't bound, by their end
+--   gates         zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now  ms      '' = the server's clock; a test passes a time
 --   key  string  which, encoded
@@ -21,7 +22,7 @@
 -- @include lib/gate.lua
 -- @include lib/admission.lua
 
-keys.bind('prefix', 'meta', 'leases', 'limits', 'reservations')
+keys.bind('prefix', 'meta', 'leases', 'limits', 'reservations', 'gates')
 local arg = args.bind('now', 'key')
 
 local now = clock.now(arg.now)

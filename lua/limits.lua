@@ -61,7 +61,7 @@ end
 local found = redis.call('HSCAN', keys.limits, cursor, 'COUNT', SCANNED)
 for i = 1, #found[2], 2 do
   local id = string.match(found[2][i], '^op:(.+)$') or found[2][i]
-  if id ~= '*' then
+  if id ~= '*' and id ~= '@' then
     tell(id)
   end
 end

@@ -7,6 +7,7 @@
 --   leases        zset    running jobs by lease expiry
 --   limits        hash    limit, task or key -> its numbers, and whether it is paused
 --   reservations  zset    reservations that aren't bound, by their end
+--   gates         zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now      ms      '' = the server's clock; a test passes a time
 --   token    string  names the reservation
@@ -28,7 +29,7 @@
 -- @include lib/gate.lua
 -- @include lib/admission.lua
 
-keys.bind('prefix', 'meta', 'leases', 'limits', 'reservations')
+keys.bind('prefix', 'meta', 'leases', 'limits', 'reservations', 'gates')
 local arg = args.bind('now', 'token', 'key', 'most', 'outside', 'ttl_ms')
 
 local now = clock.now(arg.now)

@@ -5,6 +5,7 @@
 --   meta       hash    pause, retention, the outage stamp, class version
 --   classes    hash    class -> what it needs of a worker
 --   empty      zset    lanes whose body ran empty, by when
+--   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   ...                  a lane each: class, priority, keys ('' for a plain one)
@@ -18,7 +19,7 @@
 -- @include lib/record.lua
 -- @include lib/lane.lua
 
-keys.bind('prefix', 'meta', 'classes', 'empty')
+keys.bind('prefix', 'meta', 'classes', 'empty', 'gates')
 local arg = args.bind('now')
 redis.looks = true
 

@@ -10,7 +10,8 @@ local fair = { now = 0, age_ms = nil, weights = {}, weighted = nil, levels = {} 
 
 -- What one job of weight 1 adds to a tag: divisible by the small weights. Tags are whole numbers. The level's time
 -- stands among its tags, under a name that no key has.
-local COST, TURNS_MAX, LEVELS_MAX, FORGET_MAX, TIME, IDLE_MS = 240, 64, 64, 16, '*', 86400000
+local COST, LEVELS_MAX, FORGET_MAX, TIME, IDLE_MS = 240, 64, 16, '*', 86400000
+local TURNS_MAX, ROWS_MAX = 64, 64
 
 function fair.begin(age_ms, now)
   local number = record.number(age_ms)
@@ -33,13 +34,14 @@ local function cost_of(group)
   return cost
 end
 
--- What this claim has seen of a level: how many groups it has, its time and the tags of some.
+-- What this claim has seen of a level: how many groups it has, its time, the tags of some, and `rows`: its next groups
+-- with their scores, in order, so that a claim of many groups reads them once.
 local function level_of(class, priority)
   local name = class .. ':' .. priority
   local level = fair.levels[name]
   if not level then
     local tags, groups = keys.tags(class, priority), keys.groups(class, priority)
-    level = { tags = tags, groups = groups, seen = {}, charged = {}, last = 0 }
+    level = { tags = tags, groups = groups, seen = {}, charged = {}, served = {}, last = 0, rows = {} }
     fair.levels[name] = level
   end
   return level
@@ -61,14 +63,54 @@ local function next_is(here, start, turns, is_plain, others)
   return here
 end
 
--- From where on a group of a score would be served. A level that has lost its time has that of the next key.
-local function start_of(level, group, score, second)
-  if not level.seen[group] then
-    local tags = redis.call('ZMSCORE', level.tags, group, TIME)
-    level.seen[group] = record.number(tags[1], 0)
-    level.time = level.time or record.number(tags[2])
+-- Reads the next groups, after all that this claim did is written.
+local function read_rows(level, want)
+  lane.flush(fair.now)
+  local flat = redis.call('ZRANGE', level.groups, 0, math.min(want, ROWS_MAX), 'WITHSCORES')
+  level.rows, level.served = {}, {}
+  for i = 1, #flat, 2 do
+    level.rows[#level.rows + 1] = { group = flat[i], score = tonumber(flat[i + 1]) }
   end
-  return math.max(score, level.seen[group], level.time or second or 0)
+end
+
+-- Reads the tags of all rows that have none yet.
+local function read_tags(level)
+  local names = {}
+  for _, row in ipairs(level.rows) do
+    if not level.seen[row.group] then
+      names[#names + 1] = row.group
+    end
+  end
+  names[#names + 1] = TIME
+  local tags = redis.call('ZMSCORE', level.tags, unpack(names))
+  level.time = level.time or record.number(tags[#names])
+  for i = 1, #names - 1 do
+    level.seen[names[i]] = record.number(tags[i], 0)
+  end
+end
+
+local function is_before(row, other)
+  return row.score < other.score or (row.score == other.score and row.group < other.group)
+end
+
+-- Puts a row in its place among those that were read; behind the last, only the server knows where.
+local function insert(level, row)
+  local rows = level.rows
+  if rows[#rows] and is_before(row, rows[#rows]) then
+    local at = #rows
+    while at > 1 and is_before(row, rows[at - 1]) do
+      at = at - 1
+    end
+    table.insert(rows, at, row)
+  end
+end
+
+-- From where on a group of a score would be served. A level that has lost its time has that of the next key.
+local function start_of(level, row, second)
+  if not level.seen[row.group] then
+    read_tags(level)
+  end
+  return math.max(row.score, level.seen[row.group], level.time or second or 0)
 end
 
 -- The lane of a level that is next, with `turn`, how many of its jobs at most; or nil. `want` is how many there is room
@@ -76,24 +118,30 @@ end
 local function next_lane(class, priority, want)
   local level = level_of(class, priority)
   for _ = 1, TURNS_MAX do
-    local rows = redis.call('ZRANGE', level.groups, 0, 1, 'WITHSCORES')
-    local group, score, second = rows[1], tonumber(rows[2] or nil), tonumber(rows[4] or nil)
-    if not group then
+    if #level.rows < 2 or level.served[level.rows[1].group] then
+      read_rows(level, want)
+    end
+    local row, second = level.rows[1], level.rows[2] and level.rows[2].score
+    if not row then
       local here = lane.strayed(class, priority)
       return here and next_is(here, 0, want, true)
     end
-    local here = lane.first(class, priority, group)
+    local here = lane.first(class, priority, row.group)
     if not here then
-      redis.call('ZREM', level.groups, group)
+      redis.call('ZREM', level.groups, row.group)
+      table.remove(level.rows, 1)
     elseif not (second or here.keys) then
       return next_is(here, 0, want, true)
     else
-      local start = start_of(level, group, score, second)
-      if not second or start == score or start <= second then
-        return next_is(here, start, turn(level, group, start, second, want), false, second ~= nil)
+      local start = start_of(level, row, second)
+      if not second or start == row.score or start <= second then
+        return next_is(here, start, turn(level, row.group, start, second, want), false, second ~= nil)
       end
       -- Met below its tag: not its turn.
-      redis.call('ZADD', level.groups, start, group)
+      redis.call('ZADD', level.groups, start, row.group)
+      table.remove(level.rows, 1)
+      row.score = start
+      insert(level, row)
     end
   end
   return nil
@@ -162,20 +210,27 @@ function fair.oldest(classes, fits, want)
   return found
 end
 
--- So many jobs of a lane were given out in its turn: its key's tag grows, and it is later by its start.
+-- A lane had its turn, in which so many jobs of it were given out: its key's tag grows, and it is later by its start.
+-- What there is of its group afterwards stands at its tag, if any is left.
 function fair.charge(here, amount)
+  local level = level_of(here.class, here.priority)
+  if level.rows[1] and level.rows[1].group == here.group then
+    table.remove(level.rows, 1)
+  end
   if amount == 0 or here.plain then
     return
   end
-  local level = level_of(here.class, here.priority)
   local tag = here.start + amount * cost_of(here.group)
   level.time, level.last = math.max(level.time or 0, here.start), math.max(level.last, tag)
   level.charged[here.group], level.seen[here.group], here.tag = tag, tag, tag
+  level.served[here.group] = true
+  insert(level, { group = here.group, score = tag })
 end
 
 -- Keeps tags and times, and forgets tags that their level's time has passed, so many a call; those of a level that was
 -- idle for long all go. A level with nobody waiting is done with all that it gave: its time goes to the last tag.
 function fair.flush()
+  lane.flush(fair.now)
   for _, level in pairs(fair.levels) do
     if level.last > 0 then
       local time = redis.call('EXISTS', level.groups) == 1 and level.time or level.last

@@ -97,7 +97,7 @@ end
 -- How many jobs of this lane may run now. If none, it is parked.
 function gate.room(here, now)
   local room = HUGE
-  for _, each in ipairs(here.gates) do
+  for _, each in ipairs(terms.that_count(here.gates)) do
     local free, look_at = gate.free(each.id, each.cost, now)
     local saving = free > 0 and gate.is_saving(here, each, now)
     if free == 0 or saving then
@@ -112,7 +112,7 @@ end
 
 -- These jobs of the lane begin to run.
 function gate.take(here, ids, now)
-  for _, each in ipairs(here.gates or {}) do
+  for _, each in ipairs(terms.that_count(here.gates)) do
     local spec = terms.of(each.id)
     if each.slots then
       local rows = {}
@@ -158,7 +158,7 @@ end
 -- Leads claims to so many lanes of each class under a gate, as far as it is open. Returns when to look at it again, if
 -- that is known, and how many it lets through.
 function gate.reopen(id, most, now)
-  local classes = redis.call('ZRANGE', keys.parks(id), 0, CLASSES_MAX - 1)
+  local classes = lane.any_parked() and redis.call('ZRANGE', keys.parks(id), 0, CLASSES_MAX - 1) or {}
   if #classes == 0 then
     return nil
   end

@@ -8,59 +8,80 @@
 -- @include lib/needs.lua
 -- @include lib/bound.lua
 
-local lane = { known = {}, order = {}, left = {}, unparked = {}, counted = 0, fresh = 0 }
+local lane = { known = {}, order = {}, left = {}, led = {}, unparked = {}, counted = 0, fresh = 0 }
 
 -- Without a fairness key all lanes of a level stand in one group.
 lane.NO_KEY = '-'
 
+-- A question about a text whose answer is kept: a claim of many lanes asks the same of the same few.
+local function asked_once(ask)
+  local answers = {}
+  return function(text)
+    local answer = text and answers[text]
+    if answer == nil then
+      answer = ask(text) or false
+      if text then
+        answers[text] = answer
+      end
+    end
+    return answer
+  end
+end
+
 -- As enqueue takes it and a set names it: another spelling would be another lane.
-function lane.is_priority(text)
+lane.is_priority = asked_once(function(text)
   local number = record.number(text)
   return number and number >= -512 and number <= 511 and clock.text(number) == text
-end
+end)
 
 -- Whether a text can be the name of a class: an executor kind, and what else is needed.
 local EXECUTORS = { async = true, thread = true, process = true }
 
-function lane.is_class(text)
+lane.is_class = asked_once(function(text)
   return text and EXECUTORS[string.match(text, '^%a+')] and string.find(text, '^[%w=;,._-]+$') ~= nil
-end
+end)
 
 -- Whether a text can be the keys of a lane: <fairness key or ->:<gate>,<gate>, each encoded by who enqueues.
 local KEYS_MAX = 2048
 
-function lane.is_keys(text)
+lane.is_keys = asked_once(function(text)
   return text and #text <= KEYS_MAX and string.find(text, '^[%w._~@+/%%-]+:[%w._~@+/%%=,!*#-]*$') ~= nil
-end
+end)
 
 -- What a job must pass to run, in order; `cost` is what it takes of a rate. The last is its fairness key, which can be
 -- paused and has no slots.
-local gates_known = {}
+lane.gates = asked_once(function(text)
+  local found = {}
+  local group, gates = string.match(text, '^([^:]*):(.*)$')
+  for each in string.gmatch(gates ~= '' and bound.others(gates) or '', '[^,]+') do
+    local id, cost = string.match(each, '^(.-)#(%d+)$')
+    found[#found + 1] = { id = id or each, cost = cost and math.max(1, tonumber(cost)) or 1, slots = true }
+  end
+  if group ~= lane.NO_KEY then
+    found[#found + 1] = { id = '@' .. group, cost = 1, slots = false }
+  end
+  return #found > 0 and found
+end)
 
-function lane.gates(text)
-  local found = gates_known[text]
-  if found == nil then
-    found = {}
-    local group, gates = string.match(text, '^([^:]*):(.*)$')
-    for each in string.gmatch(bound.others(gates), '[^,]+') do
-      local id, cost = string.match(each, '^(.-)#(%d+)$')
-      found[#found + 1] = { id = id or each, cost = cost and math.max(1, tonumber(cost)) or 1, slots = true }
-    end
-    if group ~= lane.NO_KEY then
-      found[#found + 1] = { id = '@' .. group, cost = 1, slots = false }
-    end
-    found = #found > 0 and found or false
-    gates_known[text] = found
+-- Where the lanes of a class and priority are led to from.
+local levels_known = {}
+
+local function way_of(level, class, priority)
+  local found = levels_known[level]
+  if not found then
+    found = { groups = keys.groups(class, priority), levels = keys.levels(class) }
+    levels_known[level] = found
   end
   return found
 end
 
 -- The lane of a class, a priority, and keys: nil for a plain one.
 function lane.named(class, priority, text)
-  local name = class .. ':' .. priority .. (text and ':' .. text or '')
+  local level = class .. ':' .. priority
+  local name = text and level .. ':' .. text or level
   local found = lane.known[name]
   if not found then
-    local group = text and string.match(text, '^[^:]*') or lane.NO_KEY
+    local group, above = text and string.match(text, '^[^:]*') or lane.NO_KEY, way_of(level, class, priority)
     found = {
       name = name,
       class = class,
@@ -71,8 +92,8 @@ function lane.named(class, priority, text)
       body = keys.body(name),
       front = keys.front(name),
       lanes = keys.lanes(class, priority, group),
-      groups = keys.groups(class, priority),
-      levels = keys.levels(class),
+      groups = above.groups,
+      levels = above.levels,
     }
     lane.known[name] = found
   end

@@ -1,35 +1,87 @@
 -- What leads a claim to lanes: per class its levels, per level its groups, per group its lanes; and the parked ones,
 -- which nothing leads to until what shut their gate opens. Part of `lane`, which knows what stands in them.
 
-function lane.lead_to(here, at, only)
+-- What the sets of a level are to become, gathered lane by lane, so that many lanes cost a few calls: groups that go,
+-- groups that have their tag, and groups that are there at least. One that goes may come again by another of its lanes.
+local function plan_of(plans, here)
+  local plan = plans[here.groups]
+  if not plan then
+    plan = { here = here, gone = {}, tagged = {}, there = { 'NX' } }
+    plans[here.groups] = plan
+    plans[#plans + 1] = plan
+  end
+  return plan
+end
+
+local function plan_to(plans, here, at, only)
   if only then
     redis.call('ZADD', here.lanes, only, at, here.name)
   else
     redis.call('ZADD', here.lanes, at, here.name)
   end
-  if here.tag then
-    redis.call('ZADD', here.groups, here.tag, here.group)
-  else
-    redis.call('ZADD', here.groups, 'NX', 0, here.group)
-  end
-  redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
+  local plan = plan_of(plans, here)
+  local rows = here.tag and plan.tagged or plan.there
+  rows[#rows + 1] = here.tag or 0
+  rows[#rows + 1] = here.group
 end
 
 -- Returns whether anything led there.
-function lane.lead_away(here)
+local function plan_away(plans, here)
   local left = redis.call('ZREM', here.lanes, here.name)
-  if here.sole or (not here.siblings and redis.call('EXISTS', here.lanes) == 0) then
-    redis.call('ZREM', here.groups, here.group)
-    if not here.others and redis.call('EXISTS', here.groups) == 0 then
-      redis.call('ZREM', here.levels, here.priority)
-    end
+  local sole = here.sole and not lane.led[here.lanes]
+  if sole or (not here.siblings and redis.call('EXISTS', here.lanes) == 0) then
+    local plan = plan_of(plans, here)
+    plan.gone[#plan.gone + 1], plan.others = here.group, here.others
   end
   return left == 1
 end
 
+local function carry_out(plans)
+  for _, plan in ipairs(plans) do
+    local here, filled = plan.here, #plan.tagged > 0 or #plan.there > 1
+    if #plan.gone > 0 then
+      redis.call('ZREM', here.groups, unpack(plan.gone))
+    end
+    if #plan.tagged > 0 then
+      redis.call('ZADD', here.groups, unpack(plan.tagged))
+    end
+    if #plan.there > 1 then
+      redis.call('ZADD', here.groups, unpack(plan.there))
+    end
+    if filled then
+      redis.call('ZADD', here.levels, 'NX', here.priority, here.priority)
+    elseif not (plan.others and #plan.gone == 1) and redis.call('EXISTS', here.groups) == 0 then
+      redis.call('ZREM', here.levels, here.priority)
+    end
+  end
+end
+
+-- At once, for one lane.
+function lane.lead_to(here, at)
+  local plans = {}
+  plan_to(plans, here, at)
+  lane.led[here.lanes] = true
+  carry_out(plans)
+end
+
+function lane.lead_away(here)
+  local plans = {}
+  local left = plan_away(plans, here)
+  carry_out(plans)
+  return left
+end
+
+-- Whether any lane of this queue is parked, or a claim left word under the queue's own gate.
+function lane.any_parked()
+  if lane.some_parked == nil then
+    lane.some_parked = redis.call('EXISTS', keys.gates) == 1
+  end
+  return lane.some_parked
+end
+
 -- The gate that a lane is parked under, or nil.
 function lane.parked(here)
-  for _, gate in ipairs(here.gates or {}) do
+  for _, gate in ipairs(here.gates and lane.any_parked() and here.gates or {}) do
     if redis.call('ZSCORE', keys.parked(gate.id, here.class), here.name) then
       return gate.id
     end
@@ -49,21 +101,21 @@ end
 
 -- Puts a lane that was taken from in its right position, or out of the sets that lead to it. Returns whether a claim
 -- finds work there.
-local function settle(here, now)
+local function settle(plans, here, now)
   local at = here.head_at
   if not here.head_known then
     at = lane.head(here)
   end
   if at and not lane.parked(here) then
-    lane.lead_to(here, at)
+    plan_to(plans, here, at)
     return true
   elseif at then
     return false
   end
-  if lane.lead_away(here) and here.gates then
+  if plan_away(plans, here) and here.gates and lane.any_parked() then
     lane.left[#lane.left + 1] = here
   end
-  for _, gate in ipairs(here.gates or {}) do
+  for _, gate in ipairs(here.gates and lane.any_parked() and here.gates or {}) do
     if redis.call('ZREM', keys.parked(gate.id, here.class), here.name) == 1 then
       lane.forget_empty(gate.id, here.class)
     end
@@ -77,20 +129,15 @@ end
 -- Brings levels, groups and lanes up to date. Returns the classes that got work, each once; those that the sweep
 -- dropped meanwhile are entered again.
 function lane.flush(now)
-  local classes, seen = {}, {}
-  if #lane.order > 1 then -- what was seen beside one may be another of them
-    for _, here in ipairs(lane.order) do
-      here.siblings, here.sole, here.others = nil, nil, nil
-    end
-  end
+  local classes, seen, plans = {}, {}, {}
   for _, here in ipairs(lane.order) do
     local filled = here.since
     if here.taken then
-      filled = settle(here, now) and filled
+      filled = settle(plans, here, now) and filled
     elseif filled and lane.parked(here) then
       filled = nil
     elseif filled then
-      lane.lead_to(here, filled, 'LT')
+      plan_to(plans, here, filled, 'LT')
     end
     if filled and not seen[here.class] then
       seen[here.class] = true
@@ -99,10 +146,13 @@ function lane.flush(now)
         needs.enter(here.class, lane.heads(here, 1)[1], now)
       end
     end
+  end
+  carry_out(plans)
+  for _, here in ipairs(lane.order) do
     here.since, here.taken, here.touched, here.head_known = nil, nil, nil, false
     here.tag, here.siblings, here.sole, here.others = nil, nil, nil, nil
   end
-  lane.order = {}
+  lane.order, lane.led = {}, {}
   return classes
 end
 
@@ -114,10 +164,10 @@ function lane.count()
   end
 end
 
--- Whether a lane of that name belongs to a group.
+-- Whether a lane of that name belongs to a group; if so, the lane.
 function lane.belongs(name, class, priority, group)
   local here = lane.from(name)
-  return here and here.class == class and here.priority == priority and here.group == group
+  return here and here.class == class and here.priority == priority and here.group == group and here
 end
 
 -- The highest level of a class, or nil. It may lead nowhere.
@@ -134,8 +184,9 @@ function lane.first(class, priority, group)
     local names = redis.call('ZRANGE', lanes, 0, 1, 'WITHSCORES')
     if not names[1] then
       return nil
-    elseif lane.belongs(names[1], class, priority, group) then
-      local here = lane.from(names[1])
+    end
+    local here = lane.belongs(names[1], class, priority, group)
+    if here then
       here.at, here.siblings, here.sole = tonumber(names[2]), names[3] ~= nil, names[3] == nil
       return here
     end

@@ -13,6 +13,7 @@ end
 function park.put(here, id)
   lane.lead_away(here)
   here.siblings, here.sole, here.others = nil, nil, nil
+  lane.some_parked = true
   redis.call('ZADD', keys.parked(id, here.class), parks_at(here), here.name)
   redis.call('ZADD', keys.parks(id), 0, here.class)
   lane.left[#lane.left + 1] = here

@@ -4,7 +4,8 @@
 
 local terms = { specs = {} }
 
-local TASKS = '*'
+-- How many fields speak of a task, and how many of a fairness key: where none does, none is looked for.
+local COUNTED = { ['*'] = true, ['@'] = true }
 
 -- What a field of `limits` says, as a table: c r until paused. A number of code or of its name that is not to hold
 -- here is `none`.
@@ -16,8 +17,7 @@ function terms.words(text)
   return words
 end
 
--- Writes a field, or takes it away if it says nothing more. How many tasks have one is kept, so that claims look for
--- none where there is none.
+-- Writes a field, or takes it away if it says nothing more.
 local WORDS = { 'c', 'r', 'until', 'paused' }
 
 function terms.put(field, words)
@@ -29,8 +29,9 @@ function terms.put(field, words)
   end
   local more = #text > 0 and redis.call('HSET', keys.limits, field, table.concat(text, ' '))
     or -redis.call('HDEL', keys.limits, field)
-  if more ~= 0 and string.sub(field, 1, 1) == '*' and redis.call('HINCRBY', keys.limits, TASKS, more) <= 0 then
-    redis.call('HDEL', keys.limits, TASKS)
+  local mark = string.sub(field, 1, 1)
+  if more ~= 0 and COUNTED[mark] and redis.call('HINCRBY', keys.limits, mark, more) <= 0 then
+    redis.call('HDEL', keys.limits, mark)
   end
 end
 
@@ -63,6 +64,24 @@ local function read_into(field, text, spec)
     spec.shut_by[#spec.shut_by + 1] = field
   end
   spec.paused = spec.paused or words.paused ~= nil
+end
+
+local function speaks_of_keys()
+  if terms.keys == nil then
+    terms.keys = redis.call('HEXISTS', keys.limits, '@') == 1
+  end
+  return terms.keys
+end
+
+-- Those gates of a lane of which something may be said: its fairness key comes last.
+local NONE = {}
+
+function terms.that_count(gates)
+  local last = gates[#gates]
+  if last.slots or speaks_of_keys() then
+    return gates
+  end
+  return #gates == 1 and NONE or { unpack(gates, 1, #gates - 1) }
 end
 
 -- The numbers of a gate: those that code gives its name, over them those of an operator, and over them its own.

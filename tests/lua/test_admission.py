@@ -405,7 +405,7 @@ def test_the_queues_rate_and_pause_hold_a_bound_job_too(room):
 @pytest.mark.parametrize("lane", ["-:crm", "acme:crm", "acme:", "-:!one,crm"])
 def test_its_own_limits_hold_it_and_come_back_with_its_retry(room, lane):
     room.client.hset(room.q.fixed("limits"), "crm", "c=1")
-    room.client.hset(room.q.fixed("limits"), "@acme", "paused=1")
+    room.client.hset(room.q.fixed("limits"), mapping={"@": 1, "@acme": "paused=1"})
     if "crm" in lane:
         room.client.hdel(room.q.fixed("limits"), "@acme")
         room.add("first", lane="-:crm")

@@ -274,8 +274,8 @@ def _waiting(room: Room, n: int) -> Command[Any]:
 
 COSTS |= {
     # A lane for each job, and as many fairness keys: more for each than plain lanes, and no more with more of them.
-    "claim keyed": (44, 23, _claim_keyed),
-    "claim parks": (30, 26, _claim_parks),
+    "claim keyed": (44, 7, _claim_keyed),
+    "claim parks": (30, 10, _claim_parks),
     # Of n keys it looks at 16 a call.
     "limit": (320, 1, lambda room, n: _after(_parked(room, n), commands.limit(room.q, "mail", {"c": 9}, now=room.now))),
     "limits": (16, 6, lambda room, n: _after(_parked(room, n), commands.limits(room.q, now=room.now))),

@@ -139,7 +139,7 @@ def test_a_limit_is_paused_or_blocked(room, gates, kind):
 
 
 def test_its_task_or_its_key_is_paused(room):
-    limit(room, **{"*": "1", "*t": "paused=1", "@acme": "paused=1"})
+    limit(room, **{"*": "1", "@": "1", "*t": "paused=1", "@acme": "paused=1"})
     room.add("a")
     room.add("b", task="u", lane="acme:")
     assert why(room)[1] | {"gate": "*t", "kind": "paused"} == why(room)[1]
