@@ -22,6 +22,7 @@
 --   limits     hash    limit, task or key -> its numbers, and whether it is paused
 --   gates      zset    gates that have parked lanes, by when to look at them
 --   weights    hash    fairness key -> its weight
+--   executors  zset    executors that aren't our worker, by until when each counts as alive
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      who says so
@@ -56,10 +57,11 @@
 -- @include lib/state.lua
 -- @include lib/lease.lua
 -- @include lib/due.lua
+-- @include lib/executors.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'weights'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'weights', 'executors'
 )
 local arg = args.bind(
   'now', 'worker', 'request', 'lease_ms', 'limit', 'offer_ms', 'poller', 'call', 'pools'
@@ -182,6 +184,7 @@ if request == last_request then
 end
 
 redis.call('DEL', memory)
+executors.claims(arg.worker, arg.call, now, lease_ms, offer_ms)
 lease.stamp(now, lease_ms, meta[2], meta[3])
 if meta[1] then
   redis.call('HSET', memory, 'request', request)

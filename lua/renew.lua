@@ -1,4 +1,4 @@
--- Extend leases, and tell holders what they must know: that they lost a job, or that it shall be cancelled.
+-- Extend leases, and tell renewing what they must know: that they lost a job, or that it shall be cancelled.
 --
 -- Sets now + lease, never a maximum; restores a lease that went missing while the record still names its holder.
 --
@@ -6,6 +6,7 @@
 --   prefix     string  what every key of this queue starts with
 --   meta       hash    pause, retention, the outage stamp, class version
 --   leases     zset    running jobs by lease expiry
+--   executors  zset    executors that aren't our worker, by until when each counts as alive
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   lease_ms   ms      from now
@@ -25,14 +26,15 @@
 -- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
+-- @include lib/executors.lua
 
-keys.bind('prefix', 'meta', 'leases')
+keys.bind('prefix', 'meta', 'leases', 'executors')
 local arg = args.bind('now', 'lease_ms')
 
 local now = clock.now(arg.now)
 local lease_ms = lease.length(arg.lease_ms)
 local FIELDS = { 'state', 'epoch', 'worker', 'cancel', 'offered', 'lease' }
-local words, scores, changed = {}, {}, {}
+local words, scores, changed, renewing = {}, {}, {}, {}
 
 args.groups(arg, 3)
 for i = arg.rest, #ARGV, 3 do
@@ -43,6 +45,9 @@ for i = arg.rest, #ARGV, 3 do
     else
       scores[#scores + 1] = now + lease_ms
       scores[#scores + 1] = job.id
+      if not renewing[job.worker] then
+        renewing[job.worker], renewing[#renewing + 1] = true, job.worker
+      end
       words[#words + 1] = job.cancel == 'force' and 'force' or job.cancel and 'cancel' or 'ok'
       if lease.differs(job, lease_ms) then
         changed[#changed + 1] = job
@@ -58,6 +63,7 @@ local meta = redis.call('HMGET', keys.meta, 'seen', 'quiet_until')
 lease.stamp(now, lease_ms, meta[1], meta[2])
 if #scores > 0 then
   redis.call('ZADD', keys.leases, unpack(scores))
+  executors.renewed(renewing, now, lease_ms)
 end
 for _, job in ipairs(changed) do
   redis.call('HSET', job.key, 'lease', clock.text(lease_ms))

@@ -19,6 +19,7 @@
 --   empty      zset    lanes whose body ran empty, by when
 --   limits     hash    limit, task or key -> its numbers, and whether it is paused
 --   gates      zset    gates that have parked lanes, by when to look at them
+--   executors  zset    executors that aren't our worker, by until when each counts as alive
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   worker     id      who says so
@@ -39,10 +40,11 @@
 -- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
+-- @include lib/executors.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
-  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates'
+  'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates', 'executors'
 )
 local arg = args.bind('now', 'worker', 'lease_ms')
 
@@ -78,6 +80,7 @@ for _, job in ipairs(held) do
 end
 if #scores > 0 then
   redis.call('ZADD', keys.leases, unpack(scores))
+  executors.heard(arg.worker, now, lease_ms)
 end
 state.flush(now)
 return words

@@ -70,10 +70,8 @@ end
 local function free(job)
   local class, text = untargeted(job)
   if not class or job.on_target_lost == 'fail' then
-    local target = string.gsub(needs.target(told or job.needs or '') or '?', '%%(%x%x)', function(hex)
-      return string.char(tonumber(hex, 16))
-    end)
-    state.move(job, 'failed', now, { 'reason', 'target lost: ' .. target })
+    local target = needs.target_name(told or job.needs or '')
+    state.move(job, 'failed', now, { 'reason', 'target lost: ' .. (target or '?') })
     failed = failed + 1
     return
   end

@@ -8,6 +8,7 @@
 --   leases     zset    running jobs by lease expiry
 --   limits     hash    limit, task or key -> its numbers, and whether it is paused
 --   gates      zset    gates that have parked lanes, by when to look at them
+--   executors  zset    executors that aren't our worker, by until when each counts as alive
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   id         string  which job
@@ -20,7 +21,8 @@
 --   names of `gate` and `whole`: gate kind held most at holders, and reserved (slots of the queue that are held
 --   for jobs which haven't begun)
 --   kind: paused | blocked | limit | rate | saving (what is free of a rate is kept for who came first) | lock
---   names of `turn`: lanes_ahead jobs_ahead more class needs
+--   names of `turn`: lanes_ahead jobs_ahead more class needs, executors (how many of them claim here), and comes
+--   (1: its target is one of them)
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -28,8 +30,9 @@
 -- @include lib/record.lua
 -- @include lib/lane.lua
 -- @include lib/gate.lua
+-- @include lib/executors.lua
 
-keys.bind('prefix', 'meta', 'classes', 'leases', 'limits', 'gates')
+keys.bind('prefix', 'meta', 'classes', 'leases', 'limits', 'gates', 'executors')
 local arg = args.bind('now', 'id')
 redis.looks = true
 
@@ -144,6 +147,8 @@ local function jobs_ahead()
 end
 
 local ahead, more = jobs_ahead()
+local wants = redis.call('HGET', keys.classes, here.class) or ''
+local target = needs.target_name(wants)
 return answer('turn', {
   state = job.state,
   task = job.task or '',
@@ -151,5 +156,7 @@ return answer('turn', {
   jobs_ahead = ahead,
   more = more,
   class = here.class,
-  needs = redis.call('HGET', keys.classes, here.class) or '',
+  needs = wants,
+  executors = executors.count(now),
+  comes = target and executors.is_alive(target, now) and 1 or 0,
 })

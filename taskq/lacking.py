@@ -56,7 +56,7 @@ def able(queue: str, task: str, kind: str, wanted: Needs, nodes: Sequence[Node])
     knowing = [node for node in serving if task in node["tasks"]]
     if not knowing:
         verb = "s" if len(serving) == 1 else ""
-        text = f"{_count(len(serving), 'live node')} serve{verb} queue {queue}, and none knows task {task}"
+        text = f"{counted(len(serving), 'live node')} serve{verb} queue {queue}, and none knows task {task}"
         return Lack(text, {"nodes": len(serving)})
     return _with_enough(kind, wanted, knowing)
 
@@ -65,7 +65,7 @@ def _of_target(queue: str, task: str, kind: str, wanted: Needs, nodes: Sequence[
     target, numbers = wanted.target, {"target": wanted.target, "nodes": len(nodes)}
     named = [node for node in nodes if target in place_of(node).names]
     if not named:
-        return Lack(f"its target {target} is not there: {_count(len(nodes), 'live node')}, none of that name", numbers)
+        return Lack(f"its target {target} is not there: {counted(len(nodes), 'live node')}, none of that name", numbers)
     tests: tuple[tuple[Callable[[Node], bool], str], ...] = (
         (lambda node: node["state"] == "active", "is draining"),
         (lambda node: queue in node["queues"], f"does not serve queue {queue}"),
@@ -82,7 +82,7 @@ def _of_target(queue: str, task: str, kind: str, wanted: Needs, nodes: Sequence[
 def _with_enough(kind: str, wanted: Needs, nodes: Sequence[Node]) -> Sequence[Node] | Lack:
     """Those with a slot of the kind, every label and, on one worker, every amount."""
     workers = sum(node["workers"] or 1 for node in nodes)
-    there = f"{_count(workers, 'live worker')}, none"
+    there = f"{counted(workers, 'live worker')}, none"
     numbers: dict[str, Any] = {"needs": _told(wanted), "workers": workers, "nodes": len(nodes)}
     if not any(node["concurrency"].get(kind, 1) for node in nodes):
         option = f": taskq worker APP {_OPTIONS[kind]} N" if kind in _OPTIONS else ""
@@ -124,8 +124,9 @@ def _listed(needs: Sequence[Needs]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"
+def counted(n: int, what: str, more: str = "") -> str:
+    """`1 node`, `2 nodes`; `more` stands behind the number."""
+    return f"{n}{more} {what}{'s' * (n != 1)}"
 
 
 def _told(wanted: Needs) -> dict[str, Any]:

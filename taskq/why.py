@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from taskq.commands.why import Shut
 from taskq.errors import JobNotFound
 from taskq.keys import queue_of
-from taskq.lacking import Lack, Node, able
+from taskq.lacking import Lack, Node, able, counted
 from taskq.needs import NOTHING, Needs, of_class, of_requirement
 from taskq.units import duration_text, rfc3339
 
@@ -146,15 +146,19 @@ def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
 def _turn(shut: Shut, queue: str, nodes: Sequence[Node]) -> _Told:
     """Nothing of its queue is in its way: is there anybody to run it, and when is its turn?"""
     kind, wanted = _needs(shut)
-    found = able(queue, shut.facts["task"], kind, wanted, nodes)
-    if isinstance(found, Lack):
-        return "worker", found.text, found.numbers
     lanes, jobs = _number(shut, "lanes_ahead"), _number(shut, "jobs_ahead")
     more = "+" if shut.facts["more"] == "1" else ""
-    slots, busy = (sum(_stat(node, kind, word) for node in found) for word in ("slots", "busy"))
-    before = f"{jobs}{more} job{'s' * (jobs != 1)} before it in its lane, {lanes} lane{'s' * (lanes != 1)} before that"
+    before = f"{counted(jobs, 'job', more)} before it in its lane, {counted(lanes, 'lane')} before that"
     place = before if jobs or lanes else "it is next"
     position = {"lanes_ahead": lanes, "jobs_ahead": jobs, "more": bool(more)}
+    others = _number(shut, "executors")
+    found = able(queue, shut.facts["task"], kind, wanted, nodes)
+    if isinstance(found, Lack):
+        if shut.facts.get("comes") == "1":
+            return "turn", f"it waits for {wanted.target}, an executor that claims here: {place}", position
+        also = f"; {counted(others, 'executor')} of another kind claim{'s' * (others == 1)} here" if others else ""
+        return "worker", found.text + also, found.numbers | ({"executors": others} if others else {})
+    slots, busy = (sum(_stat(node, kind, word) for node in found) for word in ("slots", "busy"))
     numbers = {**position, "slots": slots, "busy": busy, "nodes": len(found)}
     if slots and busy >= slots:
         return "turn", f"all slots are busy, {busy}/{slots}; {place}", numbers

@@ -71,6 +71,14 @@ function needs.target(text)
   return string.match(';' .. text, ';target=([^;]*)$')
 end
 
+-- The same as people write it, or nil.
+function needs.target_name(text)
+  local target = needs.target(text)
+  return target and (string.gsub(target, '%%(%x%x)', function(hex)
+    return string.char(tonumber(hex, 16))
+  end))
+end
+
 -- The class of the same kind and needs but for the target, and what the record must say of them, if anything.
 function needs.untargeted(class, text)
   local kind, rest = needs.kind(class), string.gsub(string.gsub(text, 'target=[^;]*$', ''), ';$', '')

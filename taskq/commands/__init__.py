@@ -28,7 +28,7 @@ from taskq.commands.firing import (
     receive,
     relayed,
 )
-from taskq.commands.freeing import Freed, Idle, sweep_classes, untarget
+from taskq.commands.freeing import Freed, Idle, Withdrawn, sweep_classes, untarget, withdraw
 from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete, fail, release, renew, snooze
 from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
 from taskq.commands.limits import Changed, LimitRow, LimitRows, Weights, limit, limits, weigh
@@ -123,6 +123,7 @@ __all__ = [
     "StoredSchedule",
     "StoredSchedules",
     "Weights",
+    "Withdrawn",
     "backlog",
     "beat",
     "bind",
@@ -196,4 +197,5 @@ __all__ = [
     "wake",
     "weigh",
     "why",
+    "withdraw",
 ]

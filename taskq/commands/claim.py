@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from taskq.commands.command import Arg, Command, build, pairs, text, text_pairs
+from taskq.commands.command import Arg, Command, build, pairs, text, text_pairs, texts
 from taskq.keys import QueueKeys
 
 
@@ -36,10 +36,13 @@ class Claim(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """The narrow classes of a queue, each with what it needs (`taskq.needs`), and of which version they are."""
+    """The narrow classes of a queue, each with what it needs (`taskq.needs`), and of which version they are; where
+    every target is meant, the executors too that claim here and aren't our worker.
+    """
 
     version: int
     classes: dict[str, str]
+    executors: Sequence[str] = ()
 
 
 EVERY_TARGET = "*"
@@ -93,11 +96,16 @@ def _read(reply: Any) -> Claim:
     return Claim(text(reply[0]), jobs, reply[2] if reply[2] >= 0 else None, reply[3])
 
 
-def classes(q: QueueKeys, *, targets: Iterable[str] = ()) -> Command[Classes]:
+def classes(q: QueueKeys, *, targets: Iterable[str] = (), now: int | None = None) -> Command[Classes]:
     """The narrow classes of a queue: those without a target, and those whose target is one of these.
 
     Args:
         q: the queue.
         targets: names of the worker, as requirements hold them; `EVERY_TARGET` for all targets.
+        now: the time in ms; None for the server's clock.
     """
-    return build("classes", q, lambda reply: Classes(reply[0], text_pairs(reply[1])), {"now": None}, list(targets))
+
+    def read(reply: Any) -> Classes:
+        return Classes(reply[0], text_pairs(reply[1]), texts(reply[2]))
+
+    return build("classes", q, read, {"now": now}, list(targets))

@@ -1,4 +1,4 @@
-"""Jobs of a target that can't run them, and classes that no job needs any more: what frees them."""
+"""Jobs of a target that can't run them, offers to one that won't, and classes that no job needs: what frees them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,36 @@ def untarget(
     """
     named = {"now": now, "class": klass, "why": why, "limit": limit}
     return build("untarget", q, lambda reply: Freed(*reply), named)
+
+
+class Withdrawn(NamedTuple):
+    """One step: how many offers went back, and from where to go on; None at the end."""
+
+    given_back: int
+    next: int | None
+
+
+def withdraw(
+    q: QueueKeys,
+    worker: str,
+    *,
+    why: Literal["gone", "busy"],
+    offset: int = 0,
+    limit: int = 250,
+    now: int | None = None,
+) -> Command[Withdrawn]:
+    """Gives back, for its executor, what it was offered and hasn't started; nothing else.
+
+    Args:
+        q: the queue.
+        worker: the executor.
+        why: `gone`: as if it had let the offers lapse; `busy`: no fault of the jobs.
+        offset: where among what runs to go on.
+        limit: look at most at so many, 250 at most.
+        now: the time in ms; None for the server's clock.
+    """
+    named = {"now": now, "worker": worker, "why": why, "offset": offset, "limit": limit}
+    return build("withdraw", q, lambda reply: Withdrawn(reply[0], reply[1] if reply[1] >= 0 else None), named)
 
 
 class Idle(NamedTuple):

@@ -129,6 +129,11 @@ def _(b: Backlog) -> Command[Any]:
     return commands.untarget(b.q, "async;target=nowhere", why="lost", now=b.now)
 
 
+@case("withdraw")
+def _(b: Backlog) -> Command[Any]:
+    return commands.withdraw(b.q, "nobody", why="gone", now=b.now)
+
+
 @case("start")
 def _(b: Backlog) -> Command[Any]:
     offers = [(job.id, job.epoch) for job in b.held()]

@@ -132,6 +132,7 @@ class Scene:
         run(commands.classes(q))
         run(commands.sweep_classes(q))
         run(commands.untarget(q, "async;target=nowhere", why="lost"))
+        run(commands.withdraw(q, "nobody", why="gone"))
 
     def admit(self):
         slot = self.queue.reserve("k", max_concurrency=10**6)
@@ -217,7 +218,7 @@ ACTS = {
     Scene.pause: ("pause", "resume"),
     Scene.read: ("counts", "peek", "queues", "nodes", "leader"),
     Scene.operate: ("limit", "limits", "weigh", "reprioritise", "why"),
-    Scene.hold_nothing: ("start", "report", "leases", "classes", "sweep_classes", "untarget"),
+    Scene.hold_nothing: ("start", "report", "leases", "classes", "sweep_classes", "untarget", "withdraw"),
     Scene.admit: ("reserve", "bind", "release_reservation", "finalize", "reservations", "sweep_reservations"),
     Scene.lock: ("lock_acquire", "lock_extend", "locks", "lock_release"),
     Scene.schedule: (

@@ -99,6 +99,12 @@ def _untarget(room: Room, n: int) -> Command[Any]:
     return commands.untarget(room.q, "async;target=web", why="lost", now=room.now)
 
 
+def _withdraw(room: Room, n: int) -> Command[Any]:
+    enqueued(room, n)
+    room.claim("ext", limit=n, offer_ms=9000)
+    return commands.withdraw(room.q, "ext", why="gone", now=room.now)
+
+
 def _swept(room: Room, n: int) -> Command[Any]:
     room.do(commands.enqueue, [new(f"j{i}", needs=f"takes.cpu={i + 1}") for i in range(n)])
     room.do(commands.purge)
@@ -150,7 +156,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "claim again": (7, 2, _claim_again),
     "classes": (2, 0, lambda room, n: _after(enqueued(room, n), commands.classes(room.q))),
     "renew": (4, 1, _on_held(commands.renew, "held", lambda job, e: Held(job, e, "n.1"), lease_ms=LEASE_MS)),
-    "start": (5, 3, lambda room, n: _after(enqueued(room, n), _start(room, n))),
+    "start": (8, 3, lambda room, n: _after(enqueued(room, n), _start(room, n))),
     "report": (1, 2, _on_held(commands.report, "reports", lambda job, e: Reported(job, e, b"p"), **HOLDER)),
     "leases": (2, 1, lambda room, n: _after(held(room, n), commands.leases(room.q, limit=n, now=room.now))),
     "complete": (16, 2, _on_held(commands.complete, "done", lambda job, e: Done(job, e, b"r"), **HOLDER)),
@@ -173,6 +179,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "purge": (30, 2, _purge),
     "sweep_classes": (6, 1, _swept),
     "untarget": (24, 6, _untarget),
+    "withdraw": (14, 3, _withdraw),
     "clear": (7, 2, _clear),
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),
     "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),

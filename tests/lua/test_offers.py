@@ -7,6 +7,7 @@ from redis.exceptions import ResponseError
 
 from taskq import commands
 from taskq.commands import Done, Failure, Held, Release, Reported, Snoozed
+from taskq.presence import LIVENESS_MS
 from taskq.record import JobRecord
 from taskq.record.lease import lease_of
 from tests.lua.room import LEASE_MS, T0, new
@@ -52,6 +53,7 @@ def test_an_offer_is_running_but_not_started(room):
         "claimed:ext request": "1",
         f"claimed:ext {A}": str(epoch),
         "empty async:0": T0,
+        "executors ext": T0 + OFFER_MS,
         f"job:{A} attempt": "1",
         f"job:{A} entry": None,
         f"job:{A} epoch": str(epoch),
@@ -79,6 +81,7 @@ def test_starting_it_makes_it_a_lease(room):
     room.now += 20_000
     assert start(room, epoch) == "ok"
     assert room.changed() == {
+        "executors ext": T0 + 20_000 + LIVENESS_MS,
         f"job:{A} offered": "",
         f"job:{A} lease": str(LEASE_MS),
         f"job:{A} started_at": str(T0 + 20_000),
@@ -95,9 +98,10 @@ def test_starting_it_again_only_renews(room):
     room.look()
     room.now += 5000
     assert start(room, epoch) == "ok"
-    assert room.changed() == {f"leases {A}": T0 + 5000 + LEASE_MS}
+    assert room.changed() == {f"leases {A}": T0 + 5000 + LEASE_MS, "executors ext": T0 + 5000 + LIVENESS_MS}
     assert start(room, epoch, lease_ms=60_000) == "ok"
-    assert room.changed() == {f"leases {A}": T0 + 65_000, f"job:{A} lease": "60000"}
+    changed = {f"leases {A}": T0 + 65_000, f"job:{A} lease": "60000", "executors ext": T0 + 65_000}
+    assert room.changed() == changed
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,16 @@ def test_others_come_first(room):
     room.add("first", "second", "a")
     room.add("late")
     assert why(room) == ("turn", {"state": "available", "task": "t", "lanes_ahead": "1", "jobs_ahead": "2", "more": "0",
-                                  "class": "async", "needs": "executor=async"})  # fmt: skip
+                                  "class": "async", "needs": "executor=async", "executors": "0",
+                                  "comes": "0"})  # fmt: skip
     assert why(room, "high1")[1]["jobs_ahead"] == "0"
+
+
+def test_its_target_is_an_executor_that_comes(room):
+    room.claim("ext:1", offer_ms=1)
+    room.add("a", needs="target=ext%3A1")
+    room.add("b", needs="target=ext")
+    assert [(why(room, name)[1]["comes"], why(room, name)[1]["executors"]) for name in "ab"] == [("1", "1"), ("0", "1")]
 
 
 def test_its_place_in_a_lane_with_keys(room):

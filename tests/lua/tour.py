@@ -139,6 +139,9 @@ def _offers(room: Room, worker: str) -> Iterator[Command[Any]]:
     )
     yield claim.then(lambda claim: offers.extend((job.id, job.epoch) for job in claim.jobs))
     yield commands.start(q, worker=worker, lease_ms=LEASE_MS, offers=offers, now=now)
+    for word in ("busy", "gone"):
+        yield commands.withdraw(q, worker, why=word, now=now)
+    yield commands.classes(q, targets=[commands.EVERY_TARGET], now=now)
     yield commands.report(q, worker=worker, reports=[Reported(*offer, b"p") for offer in offers], now=now)
     yield commands.leases(q, now=now).then(lambda found: [lease_of(*job, found.now_ms) for job in found.jobs])
     yield commands.leases(q, ["default:available", "default:nobody"], now=now)

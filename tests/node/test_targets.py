@@ -33,6 +33,15 @@ class Leader:
         job = NewJob(f"default:{name}", "", "t", "async", 0, "", "", fields, needs=needs)
         await self.ground.do(commands.enqueue(self.q, [job]))
 
+    async def claim(self, worker, call, **options):
+        """A claim of an executor that serves what is for it."""
+        klass = f"async;target={worker}"
+        claim = commands.claim(
+            self.q, worker=worker, request=1, lease_ms=8000, limit=9, free={"async": 9, "thread": 9},
+            narrow={klass: {"async": 1}}, call=call, **options,
+        )  # fmt: skip
+        return [job.id.partition(":")[2] for job in (await self.ground.do(claim)).jobs]
+
     async def steps(self, for_s, each_s=EVERY_S):
         """Steps that many seconds, one of them now."""
         end = self.now + for_s
@@ -131,6 +140,72 @@ async def test_queues_have_their_turns(leader, monkeypatch):
     await leader.add("x", "n1")
     await leader.steps(PATIENCE_S + 8 * EVERY_S)
     assert await leader.of("x") == FREE
+
+
+async def test_an_executor_that_claims_is_no_lost_target(leader):
+    await leader.add("a", "ext")
+    await leader.add("b", "gone", on_target_lost="fail")
+    await leader.claim("other", "c")
+    assert await leader.claim("ext", "c", offer_ms=1) == ["a"]
+    await leader.ground.do(commands.withdraw(leader.q, "ext", why="busy"))
+    await leader.steps(2 * PATIENCE_S)
+    assert await leader.of("a") == ("available", "async;target=ext")
+    assert await leader.of("b") == ("failed", "async;target=gone")
+
+
+async def test_one_that_claims_no_more_is_lost_after_half_a_minute(leader):
+    await leader.add("a", "ext")
+    await leader.claim("ext", "c", offer_ms=1)
+    await leader.ground.do(commands.withdraw(leader.q, "ext", why="busy"))
+    await leader.steps(PATIENCE_S)
+    leader.ground.raw.zadd(leader.q.fixed("executors"), {"ext": 1})
+    leader.now += EVERY_S
+    await leader.steps(PATIENCE_S - 2 * EVERY_S)
+    assert await leader.of("a") == ("available", "async;target=ext")
+    leader.now += EVERY_S
+    await leader.steps(0)
+    assert await leader.of("a") == FREE
+
+
+@pytest.mark.parametrize("how", [{"state": "draining"}, {"silent_ms": 31_000}])
+async def test_offers_to_a_node_that_is_dead_or_drains_go_back_at_once(leader, how):
+    await leader.node("n1", **how)
+    await leader.node("n2")
+    await leader.add("a", "n1")
+    await leader.add("b", "n2")
+    assert await leader.claim("n1", "c", offer_ms=60_000) == ["a"]
+    assert await leader.claim("n2", "c", offer_ms=60_000) == ["b"]
+    await leader.steps(0)
+    assert (await leader.of("a"))[0] == "available"
+    assert (await leader.of("b"))[0] == "running"
+
+
+async def test_offers_to_a_full_node_go_back_after_half_a_minute(leader):
+    await leader.node("n1", slots=2, busy=2)
+    await leader.add("a", "n1")
+    await leader.claim("n1", "c", offer_ms=3_600_000)
+    await leader.steps(PATIENCE_S - EVERY_S)
+    assert (await leader.of("a"))[0] == "running"
+    leader.now += EVERY_S
+    await leader.steps(0)
+    assert (await leader.of("a"))[0] == "available"
+
+
+async def test_what_a_dead_node_started_and_offers_of_others_are_left_alone(leader):
+    await leader.node("n1", state="draining")
+    await leader.add("a", "n1")
+    await leader.add("b", "ext")
+    await leader.claim("n1", "c")
+    await leader.claim("ext", "c", offer_ms=60_000)
+    await leader.steps(2 * PATIENCE_S)
+    assert [(await leader.of(name))[0] for name in "ab"] == ["running"] * 2
+
+
+def test_slots_are_those_of_the_executor_kind():
+    kinds = {"async": {"slots": 5, "busy": 5}, "thread": {"slots": 5, "busy": 0}}
+    node = {"id": "n1", "hostname": "web", "state": "active", "stats": {"slots": 10, "busy": 5, "executors": kinds}}
+    assert amiss("n1", [node], "async") == "busy"
+    assert amiss("n1", [node], "thread") is None
 
 
 def test_a_host_is_busy_when_all_its_nodes_are():

@@ -65,6 +65,7 @@ CALLS: dict[str, commands.Command[Any]] = {
     "leases": commands.leases(Q, ["email:1"], offset=4, limit=5, now=7),
     "sweep_classes": commands.sweep_classes(Q, idle=["async;takes.cpu=1"], limit=5, now=7),
     "untarget": commands.untarget(Q, "async;target=web-1", why="lost", limit=5, now=7),
+    "withdraw": commands.withdraw(Q, "x", why="busy", offset=2, limit=5, now=7),
     "reserve": commands.reserve(Q, token="email:r", key="k", most=3, outside=1, ttl_ms=9, now=7),
     "bind": commands.bind(Q, token="email:r", job=JOB, now=7),
     "release_reservation": commands.release_reservation(Q, token="email:r", call="f00d", now=7),
@@ -154,6 +155,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "leases": [7, 4, 5, "email:1"],
     "sweep_classes": [7, 5, "async;takes.cpu=1"],
     "untarget": [7, "async;target=web-1", "lost", 5],
+    "withdraw": [7, "x", "busy", 2, 5],
     "reserve": [7, "email:r", "k", 3, 1, 9],
     "bind": [
         7,

@@ -23,8 +23,8 @@ def told(word, nodes=(), **facts):
     return explain("email:1", Shut(word, NOW, {"state": "available", **facts}), nodes)
 
 
-def needing(needs, *nodes, kind="async"):
-    return told("turn", nodes, **(TURN | {"class": f"{kind};{needs}", "needs": f"executor={kind};{needs}"}))
+def needing(needs, *nodes, kind="async", **facts):
+    return told("turn", nodes, **(TURN | {"class": f"{kind};{needs}", "needs": f"executor={kind};{needs}"} | facts))
 
 
 def gate(name, kind, **facts):
@@ -105,6 +105,12 @@ def gate(name, kind, **facts):
          "it needs a slot for async tasks, 3 live workers, none with one: taskq worker APP -c N"),
         (needing("", NODE | {"stats": {"slots": 40, "busy": 5, "executors": {"async": {"slots": 5, "busy": 5}}}}),
          "all slots are busy, 5/5; 14 jobs before it in its lane, 2 lanes before that"),
+        (needing("target=ext", comes="1", executors="1"),
+         "it waits for ext, an executor that claims here: 14 jobs before it in its lane, 2 lanes before that"),
+        (told("turn", **(TURN | {"executors": "1"})),
+         "no live worker serves queue email: taskq worker APP -q email; 1 executor of another kind claims here"),
+        (needing("takes.gpu=1", LARGE, executors="2"),
+         "it needs gpu=1, 3 live workers, none with it; 2 executors of another kind claim here"),
         (told("turn", [NODE], **(TURN | {"class": "async;takes.gpu=1", "needs": ""})),
          "it needs gpu=1, 3 live workers, none with it: none was given a --capacity"),
     ],
