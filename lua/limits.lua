@@ -11,9 +11,9 @@
 --   now        ms      '' = the server's clock; a test passes a time
 --   cursor     number  0, or what the last call answered
 -- REPLY
---   {cursor, now, age_ms, {id, declared, said, held, parked, free, next}, ...}  '0' when all was told; age_ms: 0 if
---   lanes don't age; declared, said: words of code and of an operator; parked: lanes; free: -1 for no bound; next: when
---   to look at it again, or 0
+--   {cursor, now, age_ms, {id, declared, said, held, parked, free, next, reserved}, ...}  '0' when all was told;
+--   age_ms: 0 if lanes don't age; declared, said: words of code and of an operator; parked: lanes; free: -1 for no
+--   bound; next: when to look at it again, or 0; reserved: slots of the queue held for jobs which haven't begun
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -55,6 +55,7 @@ local function tell(id)
   local free, look_at = gate.free(id, 1, now)
   answer[#answer + 1] = {
     id, declared, spoken, held, parked(id), free > MANY and -1 or free, look_at and clock.text(look_at) or '0',
+    id == 'queue' and bound.taken(now) or 0,
   }
 end
 

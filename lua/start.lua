@@ -66,9 +66,9 @@ for _, job in ipairs(held) do
     if offered then
       lease.grant(job, more, job.epoch, now, lease_ms, 0, '')
       more[#more + 1] = 'offered'
-      more[#more + 1] = ''
+      more[#more + 1] = '-' .. clock.text(now)
       event.note('started', job.id)
-      job.offered = ''
+      job.offered = more[#more]
       once.leave(job, 'running')
     elseif lease.differs(job, lease_ms) then
       more = { 'lease', clock.text(lease_ms) }

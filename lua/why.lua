@@ -66,7 +66,7 @@ elseif job.state == 'running' then
     started_at = job.started_at or '',
     attempt = record.attempt(job),
     lease = redis.call('ZSCORE', keys.leases, job.id) or '',
-    offered = job.offered or '',
+    offered = record.is_offer(job) and '1' or '',
   })
 elseif job.state == 'pending' then
   return answer('pending', { state = job.state })

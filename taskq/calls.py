@@ -16,7 +16,7 @@ from taskq import keys
 from taskq.commands import NewJob
 from taskq.commands.command import Arg
 from taskq.errors import BadArguments
-from taskq.keyed import Keyed
+from taskq.keyed import Keyed, declared_limits
 from taskq.options import DEFAULT_QUEUE, Options, stored_fields
 
 
@@ -58,13 +58,13 @@ class Plan:
         executor: `async` or `thread`; '' where the code isn't known.
         options: all layers, merged.
         said: the layers whose backoff and timeouts travel with the job; those of the others stay in the worker's
-            code, and change with it.
+            code, and change with it. So do the numbers of its limits.
         keyed: how the keys of its jobs are read from their calls; None if they have none.
     """
 
     __slots__ = (
-        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "needs", "q", "strict",
-        "task",
+        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "limits", "needs", "q",
+        "strict", "task",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,7 @@ class Plan:
         self._keyed = keyed
         self.needs = options.needs
         self.strict = bool(options.strict)
+        self.limits = declared_limits(said, task) if said.limits else {}
         self._expires = options.expires or ""
         self._prefix = f"{self.q.name}:"
         self._own = None if options.id is None else self._prefix + options.id

@@ -11,14 +11,20 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from taskq.commands import declare
 from taskq.errors import nearest
 from taskq.fitting import Lately
 from taskq.options import ORDER, Options, heard, merge
 
 if TYPE_CHECKING:
+    from taskq.calls import Plan
+    from taskq.commands import Command
     from taskq.log import Logger
 
 AGAIN_S = 10.0
+SAID_S, MOST_SAID = 60.0, 1000
+"""The numbers of limits that calls name are said so often; of more than so many all are said again."""
+
 FRESH_MS = 120_000
 """A node says once a minute which tasks it knows: what was said longer ago than twice that is no longer true."""
 
@@ -32,7 +38,20 @@ class Hearsay:
         self.lately = Lately()
         self._heard: dict[str, Options] = {}
         self._order: dict[str, list[str]] = {}
+        self._limited: dict[tuple[str, ...], float] = {}  # queue, limits: when the queue was told of their numbers
         self._unknown: dict[str, float] = {}  # tasks that nobody knew: when they were last asked for
+
+    def unsaid(self, plan: Plan) -> Command[int] | None:
+        """What tells the queue the numbers of limits that no worker's code may say, if it wasn't told lately."""
+        if not plan.limits or time.monotonic() - self._limited.get(_limits_of(plan), -SAID_S) < SAID_S:
+            return None
+        return declare(plan.q, kinds={}, retention={}, limits=plan.limits, by_call=True)
+
+    def is_said(self, plan: Plan) -> None:
+        """The queue was told."""
+        if len(self._limited) >= MOST_SAID:
+            self._limited.clear()
+        self._limited[_limits_of(plan)] = time.monotonic()
 
     def options(self, task: str) -> Options:
         """The queue and the options that the nodes give to the task's jobs; nothing while none has said anything."""
@@ -65,6 +84,10 @@ class Hearsay:
         if other is not None:
             _log().warning("workers serve this task from two queues", task=task, queue=info["queue"], other=other)
         return False
+
+
+def _limits_of(plan: Plan) -> tuple[str, ...]:
+    return (plan.q.name, *(part for limit in plan.limits.items() for part in limit))
 
 
 def doubt(task: str, queue: str, nodes: Iterable[Mapping[str, Any]]) -> None:

@@ -133,6 +133,7 @@ def known_tasks(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 KEYS = ("unique", "fair", "limits", "lock")
+_OURS = "order"  # the parameters by place, for producers; people read them in `parameters`
 
 
 def task_shown(name: str, info: Mapping[str, str] | None, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def task_shown(name: str, info: Mapping[str, str] | None, nodes: Iterable[Mappin
         "other_queue": found.get("also"),
         "executor": found.get("executor"),
         "parameters": more.get("parameters"),
-        "options": {key: value for key, value in told.items() if key not in KEYS},
+        "options": {key: value for key, value in told.items() if key not in KEYS and key != _OURS},
         "settings": settings if isinstance(settings, dict) else {},
         "keys": {key: told[key] for key in KEYS if key in told},
         "last_seen": _instant(found.get("last_seen")),

@@ -265,12 +265,12 @@ class Queue:
             ValueError: it is a slot of another queue than the call goes to.
             DuplicateJob, ServerFull, Unavailable ...: as enqueueing; the reservation stays as it was.
         """
-        job = seal(call, call.task.plan())
+        job = seal(call, call.task.ready())
         return bound_handle(self._home, job, self._home.client.bind(token, job))
 
     async def abind(self, token: str, call: Call[R]) -> Job[R]:
         """As `bind`, awaited."""
-        job = seal(call, await call.task.aplan())
+        job = seal(call, await call.task.aready())
         return bound_handle(self._home, job, await self._home.aclient.bind(token, job))
 
     def release_reservation(self, token: str) -> None:

@@ -15,6 +15,7 @@ from taskq.asked import checked_text
 from taskq.calls import Plan, Shape
 from taskq.client.limiting import entry_of
 from taskq.commands import NewJob
+from taskq.connection import run, run_async
 from taskq.errors import Unavailable, UnknownTask, did_you_mean
 from taskq.handle import Job
 from taskq.hearsay import doubt
@@ -288,8 +289,11 @@ class Task(Generic[P, C_co]):
             Unavailable: with `strict`, where nobody says who is there.
         """
         plan = self._plan or self.plan()
+        if (command := self._home.hearsay.unsaid(plan)) is not None:
+            run(self._home.client.server, command)
+            self._home.hearsay.is_said(plan)
         if not plan.is_choosy:
-            self._ready = self._plan
+            self._ready = None if plan.limits else self._plan
             return plan
         lately = self._home.hearsay.lately
         if lately.asks(plan):
@@ -305,8 +309,11 @@ class Task(Generic[P, C_co]):
     async def aready(self) -> Plan:
         """As `ready`, awaited."""
         plan = self._plan or await self.aplan()
+        if (command := self._home.hearsay.unsaid(plan)) is not None:
+            await run_async(self._home.aclient.server, command)
+            self._home.hearsay.is_said(plan)
         if not plan.is_choosy:
-            self._ready = self._plan
+            self._ready = None if plan.limits else self._plan
             return plan
         lately = self._home.hearsay.lately
         if lately.asks(plan):

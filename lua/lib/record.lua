@@ -164,6 +164,11 @@ function record.begun(job)
   return job.epoch and job.started_at ~= ''
 end
 
+-- When its last offer was started, or 0.
+function record.started_offer(job)
+  return job.offered and record.number(string.match(job.offered, '^%-(.+)$'), 0) or 0
+end
+
 -- Whether it is a worker's to start, but not started: the epoch is only offered.
 function record.is_offer(job)
   return job.state == 'running' and job.offered ~= nil and job.offered == job.epoch

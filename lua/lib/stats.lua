@@ -21,9 +21,9 @@ function stats.note(job, to, now)
   if to == 'completed' and epoch then
     if epoch ~= stats.epoch then
       -- The same for all that one claim took.
-      stats.epoch, stats.ran_ms = epoch, math.max(0, now - record.number(epoch, now))
+      stats.epoch, stats.began = epoch, record.number(epoch, now)
     end
-    stats.add('run_ms', task, stats.ran_ms)
+    stats.add('run_ms', task, math.max(0, now - math.max(stats.began, record.started_offer(job))))
   end
 end
 

@@ -11,7 +11,7 @@ from taskq.cli.options import Verb, json_option, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values
 
-_NUMBERS = ("running", "free", "waiting")
+_NUMBERS = ("running", "reserved", "free", "waiting")
 
 
 def limit_table(rows: list[dict[str, Any]]) -> None:
@@ -23,20 +23,23 @@ def limit_table(rows: list[dict[str, Any]]) -> None:
             each["concurrency"],
             each["rate"] and f"{each['rate']} burst {each['burst']}",
             each["running"],
+            each["reserved"] or None,
             each["free"],
             each["waiting_lanes"],
             ", ".join(_states(each)),
         )
         for each in rows
     ]
-    headings = ("of", "key", "concurrency", "rate", "running", "free", "waiting", "state")
-    output.table(headings, shown, numbers=("concurrency", *_NUMBERS), spare={"rate": 0, "waiting": 0})
+    headings = ("of", "key", "concurrency", "rate", "running", "reserved", "free", "waiting", "state")
+    output.table(headings, shown, numbers=("concurrency", *_NUMBERS), spare={"rate": 0, "waiting": 0, "reserved": 0})
 
 
 def _states(each: dict[str, Any]) -> list[str]:
     words = ["paused"] if each["paused"] else []
     if each["blocked_until"]:
         words.append(f"blocked until {output.instant(each['blocked_until'])}")
+    if each["by_calls"]:
+        words.append("said by calls")
     if each["overridden"] and not each["paused"]:
         words.append("overridden" if any(each["declared"].values()) else "set here")
     if each["age"]:

@@ -37,6 +37,7 @@ class LimitRow(NamedTuple):
         parked: lanes that wait for it.
         free: how many more jobs may start now; None where nothing holds them.
         next_ms: when it is to be looked at again; None if that is not known.
+        reserved: slots that are held for jobs which haven't begun; only the whole queue has such.
     """
 
     entry: str
@@ -46,6 +47,7 @@ class LimitRow(NamedTuple):
     parked: int
     free: int | None
     next_ms: int | None
+    reserved: int = 0
 
 
 class LimitRows(NamedTuple):
@@ -122,6 +124,7 @@ def _row(reply: Any) -> LimitRow:
         int(reply[4]),
         None if free < 0 else free,
         next_ms or None,
+        int(reply[7]),
     )
 
 

@@ -48,6 +48,7 @@ def declare(
     kinds: Mapping[str, str],
     retention: Mapping[str, int],
     limits: Mapping[str, str] = _NO_LIMITS,
+    by_call: bool = False,
     now: int | None = None,
 ) -> Command[int]:
     """Takes in what a node's first worker said of a queue. Answers the queue's class version.
@@ -58,6 +59,7 @@ def declare(
         retention: `keep_completed`, `keep_failed`, `keep_cancelled` in ms, `max_completed`, `max_failed`; what an
             operator changed beats it.
         limits: limit → its numbers, as `c=<n> r=<limit>/<period_ms>/<burst>`; an operator's own beat them.
+        by_call: the numbers are those of a call (`using`): they count where no worker's code says any.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
@@ -67,7 +69,7 @@ def declare(
         rest += limit
     for kind in kinds.items():
         rest += kind
-    named = {"now": now, "retained": len(retention), "limited": len(limits)}
+    named = {"now": now, "retained": len(retention), "limited": len(limits), "by": "call" if by_call else "code"}
     return build("declare", q, int, named, rest)
 
 

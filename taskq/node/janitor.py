@@ -9,6 +9,7 @@ Once a minute it forgets the classes of which no job waited a minute ago, nor do
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 from taskq import commands
 from taskq.keys import QueueKeys
@@ -37,10 +38,21 @@ class Janitor:
         return BUSY_S if self._full else EVERY_S
 
     async def _prune(self, q: QueueKeys) -> None:
-        if await self._queues.run(commands.prune(q, limit=LIMIT)) >= LIMIT:
-            self._full = True
+        self._full = await self.tidy(q) or self._full
+
+    async def tidy(self, q: QueueKeys) -> bool:
+        """What is done in one queue, as far as it is its time; whether there is more to prune."""
+        pruned = await self._queues.run(commands.prune(q, limit=LIMIT))
         await self._take_back(q)
         await self._forget_classes(q)
+        return pruned >= LIMIT
+
+    def keep(self, names: Collection[str]) -> None:
+        """Remember nothing of other queues than these."""
+        for memory in (self._reservations, self._idle):
+            for name in [*memory]:
+                if name not in names:
+                    del memory[name]
 
     async def _take_back(self, q: QueueKeys) -> None:
         due, at = self._reservations.get(q.name, (0.0, 0))

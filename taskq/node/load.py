@@ -40,7 +40,8 @@ def greeting(app: TaskQ, queues: Sequence[str]) -> Hello:
     own = {DEFAULT_QUEUE, *(task.queue for task in app.tasks.values()), *(each.queue for each in schedules)}
     told_of = [[*each[:-1], b64encode(each.template).decode()] for each in schedules]
     named = list(queues) or sorted(own)
-    limits = shared_limits((task.name, task.queue, task.options) for task in app.tasks.values())
+    limited = [*app.tasks.values(), *(each.task for each in app.scheduled.values())]
+    limits = shared_limits((task.name, task.queue, task.options) for task in limited)
     return Hello(app.settings.to_dict(), named, tasks, __version__, told_of, bool(app.observers), limits)
 
 

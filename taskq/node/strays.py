@@ -1,8 +1,9 @@
 """What the leader does for queues that no living node serves: the same sweeps as every node does for its own, slowly.
 
-So a job whose host died is given back though nobody would notice, what waits there expires, and what ended goes. Each
-such queue is looked at every 30 s. Where something runs, nothing is taken before its holder has had a lease's time to
-renew, and for so long somebody has to look every second: else each look would take the silence for an outage.
+So a job whose host died is given back though nobody would notice, what waits there expires, and what ended goes, as
+do the classes that no job needs any more and what holds a slot for nothing. Each such queue is looked at every 30 s.
+Where something runs, nothing is taken before its holder has had a lease's time to renew, and for so long somebody has
+to look every second: else each look would take the silence for an outage.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from taskq import commands
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.log import get_logger
+from taskq.node.janitor import Janitor
 from taskq.node.queues import Queues
 from taskq.presence import node_shown
 
@@ -51,6 +53,7 @@ class Strays:
         self._clock = clock
         self._due: dict[str, float] = {}
         self._watched: set[str] = set()
+        self._janitor = Janitor(queues)
         self._listed = float("-inf")
 
     async def step(self) -> float:
@@ -75,6 +78,7 @@ class Strays:
         names = {name for name in known if name not in served}
         self._due = {name: self._due.get(name, now) for name in names}
         self._watched &= names
+        self._janitor.keep(names)
         self._listed = now
 
     async def _sweep(self, q: QueueKeys, _: None) -> None:
@@ -82,9 +86,9 @@ class Strays:
         reaped = await self._queues.run(commands.reap(q, lease_ms=self._lease_ms, limit=LIMIT))
         for id, state in reaped.moved:
             log.warning("lease expired", job_id=id, state=state, served="by no node")
-        sweeps = (*((commands.promote, commands.expire) if reaped.due else ()), commands.prune)
+        sweeps = (commands.promote, commands.expire) if reaped.due else ()
         moved = [await self._queues.run(sweep(q, limit=LIMIT)) for sweep in sweeps]
-        if max(*moved, len(reaped.moved)) >= LIMIT:
+        if await self._janitor.tidy(q) or max(*moved, len(reaped.moved), 0) >= LIMIT:
             self._due[q.name] = self._clock()
         if reaped.quiet_ms and (await self._queues.run(commands.counts(q))).running:
             self._watched.add(q.name)

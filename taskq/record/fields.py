@@ -101,6 +101,11 @@ def _instant(raw: bytes) -> int:
     return number
 
 
+def _offer(raw: bytes) -> int | None:
+    """The epoch of an offer; None once it was started: then the time of that stands there, behind a minus."""
+    return None if raw[:1] == b"-" else _instant(raw)
+
+
 def _state(raw: bytes) -> State:
     try:
         return State(_text(raw))
@@ -174,7 +179,7 @@ _FIELDS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
     b"lock_wait": ("lock_wait_ms", _count),
     b"cancel": ("cancel", _text),
     b"poller": ("poller", _text),
-    b"offered": ("offered_epoch", _instant),
+    b"offered": ("offered_epoch", _offer),
     b"lease": ("lease_ms", _count),
     b"dropped": ("dropped", bool),
     b"omitted": ("omitted", bool),

@@ -66,11 +66,12 @@ class Schedules:
         Raises:
             TypeError: no task, or an argument nobody knows.
             ValueError: a rule, name or option that can't be, or both of `cron` and `every`, or none.
+            Unschedulable: no node could ever run its jobs.
             Unavailable, ServerFull: the server didn't take it.
         """
         rule = _rule(cron, every, tz, when)
         made = _call(name, call)
-        made.task.plan()
+        made.task.ready()
         self._do(commands.put_schedule(self._c, declared(name, rule, made)))
         return self.get(name)
 
@@ -87,7 +88,7 @@ class Schedules:
         """As `put`, awaited."""
         rule = _rule(cron, every, tz, when)
         made = _call(name, call)
-        await made.task.aplan()
+        await made.task.aready()
         await self._ado(commands.put_schedule(self._c, declared(name, rule, made)))
         return await self.aget(name)
 

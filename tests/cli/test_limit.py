@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from taskq import Concurrency
+
 
 @pytest.fixture
 def jobs(app):
@@ -35,6 +37,19 @@ def test_a_limit_is_changed_listed_and_reset(taskq, jobs, app):
     for more in ([], ["--key", "acme"]):
         assert taskq("queue", "limit", "email", "crm", *more, "--reset").stdout == "email: changed\n"
     assert rows(taskq) == []
+
+
+def test_reserved_slots_are_shown_apart_and_numbers_of_calls_as_such(taskq, jobs, app):
+    queue = app.queue("email")
+    queue.limit(concurrency=9)
+    queue.reserve("k", max_concurrency=9)
+    app.by_name("a.b", queue="email").using(limits=[Concurrency(3, name="crm")]).enqueue()
+    whole, crm = rows(taskq)
+    assert (whole["running"], whole["reserved"], whole["free"]) == (0, 1, 8)
+    assert (crm["name"], crm["concurrency"], crm["by_calls"], crm["reserved"]) == ("crm", 3, True, 0)
+    shown = taskq("queue", "limit", "email").stdout
+    assert "reserved" in shown
+    assert "said by calls" in shown
 
 
 def test_a_limit_is_blocked_and_opened(taskq, jobs):

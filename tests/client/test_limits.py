@@ -42,6 +42,48 @@ def test_a_limit_changes_at_once_and_back(app, crm, hand):
     assert len(claimed(hand)) == len(jobs) - 4
 
 
+@pytest.fixture
+def plain(app):
+    """A task without limits of its own."""
+
+    @app.task(name="plain")
+    def plain(tenant: str) -> None:
+        raise NotImplementedError
+
+    return plain
+
+
+def test_a_call_may_bring_numbers_of_its_own(app, plain, hand):
+    under = plain.using(limits=[Concurrency(2, by="tenant", name="api")])
+    jobs = [under.enqueue("acme") for _ in range(3)]
+    assert len(claimed(hand)) == 2
+    row = only(app.queue("default").limits(), name="api", key=None)
+    assert (row["concurrency"], row["by_calls"], row["overridden"]) == (2, True, False)
+    assert jobs[2].why().gate == "limit"
+
+
+async def test_so_may_a_batch_and_one_known_by_name_alone(on_loop, plain, hand):
+    under = plain.using(limits=[Concurrency(1, name="one")])
+    await on_loop.aenqueue_many([under.call("a"), under.call("b")])
+    by_name = on_loop.by_name("far", queue="default").using(limits=[Concurrency(1, name="two")])
+    for _ in range(2):
+        await by_name.aenqueue("a")
+    assert len(claimed(hand)) == 2
+    on_loop.queue("default").limit("one", concurrency=2)
+    await under.aenqueue("c")
+    assert len(claimed(hand)) == 1, "an operator's word counts more"
+
+
+def test_a_call_says_its_numbers_again_where_they_were_lost(app, plain, hand, raw, q):
+    under = plain.using(limits=[Concurrency(1, name="one")])
+    under.enqueue("a")
+    raw.delete(q.fixed("limits"))
+    under.enqueue("b")
+    app.hearsay._limited.clear()  # a minute later
+    under.enqueue("c")
+    assert len(claimed(hand)) == 1
+
+
 def test_a_key_has_numbers_of_its_own(app, crm, hand):
     for n in range(4):
         crm.enqueue("acme", n)

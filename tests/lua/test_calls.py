@@ -193,7 +193,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "pause": (2, 0, lambda room, n: commands.pause(room.q, now=room.now)),
     "resume": (3, 0, lambda room, n: commands.resume(room.q, now=room.now)),
     "declare": (
-        3,
+        4,
         1,
         lambda room, n: commands.declare(room.q, kinds={f"t{i}": "async" for i in range(n)}, retention={}),
     ),

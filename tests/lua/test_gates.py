@@ -331,6 +331,41 @@ def test_what_code_declares_holds_again_after_a_reset(room):
     assert len(settled(room)) == 2
 
 
+def declare(room: Room, by_call: bool = False, **limits: str) -> None:
+    room.do(commands.declare, kinds={}, retention={}, limits=limits, by_call=by_call)
+
+
+def test_other_numbers_in_code_hold_at_once(room):
+    declare(room, crm="c=1")
+    add(room, "a0", "a1", "a2", lane="-:crm=a")
+    add(room, "b0", "b1", lane="-:crm=b")
+    add(room, "j0", "j1", "j2")
+    assert sorted(settled(room)) == ["a0", "b0", "j0"]
+    room.client.delete(room.q.wake("async"))
+    declare(room, crm="c=1")
+    assert not room.client.exists(room.q.wake("async")), "the same again opens nothing"
+    declare(room, crm="c=2")
+    assert room.client.exists(room.q.wake("async"))
+    assert sorted(settled(room)) == ["a1", "b1", "j1"]
+    assert settled(room) == []
+
+
+def test_numbers_of_a_call_count_until_code_says_some(room):
+    declare(room, by_call=True, crm="c=1")
+    add(room, *(f"j{i}" for i in range(9)))
+    assert settled(room) == ["j0"]
+    declare(room, by_call=True, crm="c=2")
+    assert settled(room) == ["j1"]
+    declare(room, crm="c=4 r=100/1000/9")
+    assert settled(room) == ["j2", "j3"]
+    declare(room, by_call=True, crm="c=9")
+    assert settled(room) == []
+    assert room.client.hget(room.q.fixed("limits"), "crm") == b"c=4 r=100/1000/9"
+    say(room, "crm", c=5)
+    declare(room, by_call=True, crm="c=1")
+    assert settled(room) == ["j4"]
+
+
 def test_a_clock_set_back_holds_nobody_for_long(room):
     say(room, "crm", r="1/1000/1")
     add(room, "a", "b")

@@ -82,13 +82,43 @@ def test_starting_it_makes_it_a_lease(room):
     assert start(room, epoch) == "ok"
     assert room.changed() == {
         "executors ext": T0 + 20_000 + LIVENESS_MS,
-        f"job:{A} offered": "",
+        f"job:{A} offered": f"-{T0 + 20_000}",
         f"job:{A} lease": str(LEASE_MS),
         f"job:{A} started_at": str(T0 + 20_000),
         f"leases {A}": T0 + 20_000 + LEASE_MS,
     }
     assert room.told == {"started": [A]}
     assert not record(room).offered
+
+
+def test_the_run_time_counts_from_the_start(room):
+    room.add("a", "b")
+    a, b = room.claim("ext", offer_ms=OFFER_MS)
+    room.now += 20_000
+    for job in (a, b):
+        room.do(commands.start, worker="ext", lease_ms=LEASE_MS, offers=[(job.id, job.epoch)])
+        room.now += 300
+    room.do(commands.complete, worker="ext", done=[Done(job.id, job.epoch, b"") for job in (a, b)])
+    assert room.do(commands.demand).run_ms == 600 + 300
+    room.add("c")
+    (c,) = room.claim("n.1")
+    room.now += 50
+    room.do(commands.complete, worker="n.1", done=[Done(c.id, c.epoch, b"")])
+    assert room.do(commands.demand).run_ms == 950
+
+
+def test_the_run_time_of_a_later_attempt_counts_from_its_own_start(room):
+    room.add("a")
+    (first,) = room.claim("ext", offer_ms=OFFER_MS)
+    room.do(commands.start, worker="ext", lease_ms=LEASE_MS, offers=[(first.id, first.epoch)])
+    room.now += 100
+    room.do(commands.fail, worker="ext", failures=[Failure(A, first.epoch, "retry", 0, "{}", "x")])
+    room.do(commands.promote)
+    (again,) = room.claim("n.1")
+    room.now += 40
+    assert not record(room).offered
+    room.do(commands.complete, worker="n.1", done=[Done(A, again.epoch, b"")])
+    assert room.do(commands.demand).run_ms == 40
 
 
 def test_starting_it_again_only_renews(room):

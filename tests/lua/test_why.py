@@ -45,6 +45,15 @@ def test_it_runs(room):
                      "lease": str(T0 + LEASE_MS)} | {"started_at": facts["started_at"]}  # fmt: skip
 
 
+def test_an_offer_that_lapsed_before_says_nothing_of_who_runs_it_now(room):
+    room.add("a")
+    room.claim("ext", offer_ms=9)
+    assert why(room)[1]["offered"] == "1"
+    room.do(commands.withdraw, "ext", why="busy")
+    room.claim("n.1")
+    assert (why(room)[1]["worker"], why(room)[1]["offered"]) == ("n.1", "")
+
+
 def test_it_waits_for_its_time(room):
     room.add("a", due="+500")
     assert why(room) == ("due", {"state": "scheduled", "at": str(T0 + 500), "attempt": "0", "unknown": ""})

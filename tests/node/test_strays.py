@@ -6,7 +6,7 @@ import time
 import pytest
 
 from taskq import commands, keys
-from taskq.commands import Done, Registered
+from taskq.commands import Done, NewJob, Registered
 from taskq.errors import Unavailable
 from taskq.node import strays
 from taskq.node.queues import Queues
@@ -117,6 +117,22 @@ async def test_what_waits_expires_what_is_due_is_promoted_and_what_ended_goes(le
     await leader.step()
     found = await ground.do(commands.fetch(ground.q, [late, due, ended]))
     assert [each and each[1][b"state"] for each in found] == [b"cancelled", b"available", None]
+
+
+async def test_classes_that_no_job_needs_go_and_so_does_what_lapsed(leader, ground, monkeypatch):
+    await ground.do(
+        commands.enqueue(ground.q, [NewJob("default:a", "", "t", "async", 0, "", "", {}, needs="takes.cpu=1")])
+    )
+    then = int(time.time() * 1000) - 100_000
+    await ground.do(commands.reserve(ground.q, token="default:r", key="k", most=9, ttl_ms=1000, now=then))
+    await ground.do(commands.cancel(ground.q, ["default:a"]))
+    await leader.known("default")
+    monkeypatch.setattr("taskq.node.janitor.CLASSES_EVERY_S", 0)
+    await leader.step()
+    assert not ground.raw.exists(ground.q.fixed("reservations"))
+    assert (await ground.do(commands.classes(ground.q))).classes
+    await leader.step(EVERY_S)
+    assert not (await ground.do(commands.classes(ground.q))).classes
 
 
 async def test_what_a_living_node_serves_is_its_own(leader, ground, monkeypatch):

@@ -83,7 +83,9 @@ CALLS: dict[str, commands.Command[Any]] = {
     "demand": commands.demand(Q, now=7),
     "fetch": commands.fetch(Q, ["email:1"]),
     "wait": commands.wait(Q, "email:1"),
-    "declare": commands.declare(Q, kinds={"t": "async"}, retention={"keep_failed": 9}, limits={"crm": "c=2"}, now=7),
+    "declare": commands.declare(
+        Q, kinds={"t": "async"}, retention={"keep_failed": 9}, limits={"crm": "c=2"}, by_call=True, now=7
+    ),
     "register_queue": commands.register_queue(C, "email"),
     "queues": commands.queues(C),
     "register_node": commands.register_node(
@@ -178,7 +180,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "demand": [7],
     "fetch": ["", "email:1"],
     "wait": ["", "email:1"],
-    "declare": [7, 1, 1, "keep_failed", 9, "crm", "c=2", "t", "async"],
+    "declare": [7, 1, 1, "call", "keep_failed", 9, "crm", "c=2", "t", "async"],
     "register_queue": ["", "email"],
     "queues": [""],
     "register_node": [7, "n", 5, 30_000, 2, 6, 1, "pid", 1],

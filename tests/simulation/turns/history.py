@@ -15,7 +15,7 @@ from tests.simulation.turns.world import LEASE_MS, Worker
 
 #: What may be left where every job has ended: what tells of them, and what has a TTL or a bound.
 STAYS = {"job", "completed", "failed", "cancelled", "prune", "meta", "classes", "stats", "wake", "limits", "rate",
-         "claimed", "empty", "body", "tags", "weights", "merged", "reservation", "unique"}  # fmt: skip
+         "claimed", "empty", "body", "tags", "weights", "merged", "reservation", "unique", "executors"}  # fmt: skip
 
 
 class History(Holding):
