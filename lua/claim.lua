@@ -134,12 +134,6 @@ local function hand_out(job, flat, attempt)
   jobs[#jobs + 1] = { job.id, job.epoch, attempt, flat }
 end
 
--- Whether it was this worker's node that handed a job back: it would only do so again.
-local function handed_back(id)
-  local told = redis.pcall('HMGET', keys.job(id), 'unknown_since', 'worker')
-  return told[1] and told[2] and string.match(told[2], '^(.*)%.') == string.match(arg.worker, '^(.*)%.')
-end
-
 -- One worker is told the exact time of what is due next, the others a little later: they needn't all come. Of what it
 -- handed back a worker is told much later, so that one which knows the task comes first.
 local function next_ms()
@@ -157,7 +151,7 @@ local function next_ms()
   local told = record.number(meta[4])
   if told ~= at or meta[5] == arg.worker or now > at + 1000 then
     if told ~= at then
-      if id and at > now and handed_back(id) then
+      if id and at > now and due.handed_back(id, arg.worker) then
         return at - now + HANDED_BACK_LATER_MS
       end
       redis.call('HSET', keys.meta, 'timer_at', clock.text(at), 'timer_worker', arg.worker)

@@ -59,3 +59,9 @@ function due.promote(now, limit, quiet)
   end
   return moved, classes
 end
+
+-- Whether it was the node of this worker that handed a job back: it would only do so again.
+function due.handed_back(id, worker)
+  local told = redis.pcall('HMGET', keys.job(id), 'unknown_since', 'worker')
+  return told[1] and told[2] and string.match(told[2], '^(.*)%.') == string.match(worker, '^(.*)%.')
+end
