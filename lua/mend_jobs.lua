@@ -81,6 +81,9 @@ end
 
 -- In the lane where it was seen it stands rightly only if that is its place.
 local function leave_lane(id, seen_in, seen_at, place)
+  if string.find(seen_in, '^slots:') then
+    return
+  end
   local class, priority, text = string.match(seen_in, '^([^:]+):([^:]+):(.+)$')
   if not class then
     class, priority = string.match(seen_in, '^(.+):(.-)$')
@@ -97,6 +100,21 @@ local function leave_lane(id, seen_in, seen_at, place)
   end
   if left > 0 then
     lane.touch(here, nil, true)
+  end
+end
+
+-- A running job holds a slot of each of its gates, and nobody else does. `seen_in`: where the id was seen.
+local function mend_slots(id, job, seen_in)
+  local seen_at, own = string.match(seen_in, '^slots:(.+)$'), {}
+  for _, each in ipairs(job and job.state == 'running' and lane.is_keys(job.lane) and lane.gates(job.lane) or {}) do
+    own[each.id] = true
+    if each.slots and not redis.call('ZSCORE', keys.slots(each.id), id) then
+      call('ZADD', keys.slots(each.id), clock.text(now), id)
+    end
+  end
+  if seen_at and not own[seen_at] and redis.call('ZSCORE', keys.slots(seen_at), id) then
+    gate.vacate(seen_at, id)
+    changed = true
   end
 end
 
@@ -185,6 +203,7 @@ local function mend(job, seen_in, seen_at)
     stand_in(set, job.id, time_of(job.created_at) or now)
   end
   mend_expiry(job)
+  mend_slots(job.id, job, seen_in)
   mend_key(job)
 end
 
@@ -205,6 +224,7 @@ for i = arg.rest, #ARGV, 3 do
     local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry', 'lane')
     leave_lane(id, lane.of({ class = told[1], priority = told[2], lane = told[4] }).name, told[3] or '')
     leave_lane(id, seen_in, seen_at)
+    mend_slots(id, nil, seen_in)
     if why == 'damaged' then
       state.condemn(id, now)
     end

@@ -19,7 +19,8 @@
 -- REPLY
 --   {now, {type, {value, ...}, {place, score, ...}}, ...}  a row each. Type `none`: there is no record. Values are in
 --                          the order of the names. Places: the sets above, `front:<lane>`, `body:<lane>` (its entry),
---                          and `unowned`, if it should own this unique key and nobody does
+--                          `unowned`, if it should own this unique key and nobody does; `slots:<gate>`, where it was
+--                          seen there; and `slotless`, if it runs and has no slot of this gate
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -43,6 +44,8 @@ for i = 1, args.number(arg.fields, 'fields', 1, 100) do
   names[i] = ARGV[arg.rest + i - 1]
 end
 
+local TOLD = { 'class', 'priority', 'entry', 'lane', 'state', 'once', 'epoch', 'created_at' }
+
 local function places_of(id, seen_in, seen_at)
   local places = {}
   local function stands(place, at)
@@ -59,12 +62,21 @@ local function places_of(id, seen_in, seen_at)
     stands('front:' .. name, redis.call('ZSCORE', keys.front(name), id))
     stands('body:' .. name, lane.holds(keys.body(name), entry, id) and entry)
   end
-  local told = redis.pcall('HMGET', keys.job(id), 'class', 'priority', 'entry', 'lane', 'state', 'once', 'epoch')
+  local told = redis.pcall('HMGET', keys.job(id), unpack(TOLD))
   look(lane.of({ class = told[1], priority = told[2], lane = told[4] }).name, told[3])
-  if seen_in ~= '' then
+  local gate_id = string.match(seen_in, '^slots:(.+)$')
+  if gate_id then
+    stands(seen_in, redis.call('ZSCORE', keys.slots(gate_id), id))
+  elseif seen_in ~= '' then
     look(seen_in, seen_at)
   end
-  local missed = told[6] and once.missed({ state = told[5], once = told[6], epoch = told[7] or nil }, now)
+  for _, each in ipairs(told[5] == 'running' and lane.is_keys(told[4]) and lane.gates(told[4]) or {}) do
+    if each.slots and not redis.call('ZSCORE', keys.slots(each.id), id) then
+      stands('slotless', each.id)
+    end
+  end
+  local job = { state = told[5], once = told[6], epoch = told[7] or nil, created_at = told[8] or nil }
+  local missed = told[6] and once.missed(job, now)
   if missed then
     stands('unowned', missed.key)
   end

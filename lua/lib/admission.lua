@@ -34,6 +34,18 @@ function admission.lives(key, token, id, now)
   return admission.till(token, now) ~= nil
 end
 
+-- Whether a token that holds a slot of the queue does so rightly, and its key with it. What has lapsed waits for its
+-- sweep.
+function admission.stands(token, is_unbound, now)
+  local found = redis.call('HMGET', keys.reservation(token), 'key', 'job')
+  local key, id = found[1] or nil, found[2] or nil
+  if is_unbound and not admission.till(token, now) then
+    return true
+  end
+  local lives = key and (is_unbound or (id and bound.job(key, id)))
+  return lives and bound.holder(key) == token, lives and key, id
+end
+
 -- How many slots of the queue are taken.
 function admission.occupied(now)
   return redis.call('ZCARD', keys.leases) + bound.taken(now)

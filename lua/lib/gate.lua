@@ -127,18 +127,23 @@ function gate.take(here, ids, now)
   end
 end
 
+-- A job holds no slot of a gate any more, once `flush` comes.
+function gate.vacate(id, job_id)
+  local ids = gate.freed[id]
+  if not ids then
+    ids = {}
+    gate.freed[id] = ids
+    gate.order[#gate.order + 1] = id
+  end
+  ids[#ids + 1] = job_id
+end
+
 -- A job runs no more: what it held is free once `flush` comes.
 function gate.give(job)
   local gates = lane.is_keys(job.lane) and lane.gates(job.lane) or {}
   for _, each in ipairs(gates) do
     if each.slots then
-      local ids = gate.freed[each.id]
-      if not ids then
-        ids = {}
-        gate.freed[each.id] = ids
-        gate.order[#gate.order + 1] = each.id
-      end
-      ids[#ids + 1] = job.id
+      gate.vacate(each.id, job.id)
     end
   end
 end

@@ -65,8 +65,11 @@ end
 -- The key, taken apart, of a living job that should own it and whose key nobody owns; else nil.
 function once.missed(job, now)
   local this = once.read(job.once)
-  if not this or OVER[job.state] or this.how == 'throttle' or this.how == 'within' then
+  if not this or OVER[job.state] or this.how == 'throttle' then
     return nil
+  elseif this.how == 'within' then -- since when it was held only the key knew: not later than this
+    this.ms = record.number(job.created_at, 0) + this.ms - now
+    return this.ms > 0 and not once.owner(this.key, now) and this or nil
   end
   return (this.how == 'finished' or not job.epoch) and not once.owner(this.key, now) and this or nil
 end

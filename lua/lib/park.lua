@@ -45,6 +45,20 @@ function park.cost(here, id)
   return 1
 end
 
+-- Whether a lane of that name stands rightly under a gate: it has work and that gate, and nothing leads to it.
+function park.waits(name, id, class)
+  local here = lane.from(name)
+  if not here or here.class ~= class or not lane.head(here) or redis.call('ZSCORE', here.lanes, name) then
+    return false
+  end
+  for _, each in ipairs(here.gates or {}) do
+    if each.id == id then
+      return true
+    end
+  end
+  return false
+end
+
 -- Leads claims to so many lanes of a class that are parked under a gate, in order, as far as there is enough for each:
 -- `affords` is told its cost. Returns the cost of the first for which there isn't.
 local ROUNDS_MAX = 64

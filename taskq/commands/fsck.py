@@ -14,7 +14,9 @@ from taskq.record.fields import NAMES
 
 
 class Row(NamedTuple):
-    """An id as it stands somewhere, bytes as they are. `lane` and `entry`: where it was seen, '' for no lane."""
+    """An id as it stands somewhere, bytes as they are. `lane` and `entry`: where it was seen, '' for no lane; a lane
+    `slots:<gate>` is no lane, but the slots of that gate.
+    """
 
     id: bytes
     lane: str = ""
@@ -77,6 +79,31 @@ class LaneFacts(NamedTuple):
     paused: bool
 
 
+class Gate(NamedTuple):
+    """A gate and a class that has lanes parked under it, as texts. The gate `+`: the reservations."""
+
+    id: str
+    klass: str = ""
+
+
+class GateFacts(NamedTuple):
+    """What is parked under a gate.
+
+    Attributes:
+        gate: which, of which class.
+        waiting: how many lanes wait there rightly; of `+` how many reservations hold their slot.
+        foreign: how many members stand beside them.
+        led: whether who opens the gate finds the class, and somebody will look.
+        entered: whether the gate knows the class.
+    """
+
+    gate: Gate
+    waiting: int
+    foreign: int
+    led: bool
+    entered: bool
+
+
 class Wanted(NamedTuple):
     """How a key should be: its name behind the prefix, its type ('' any), its TTL in ms (None: it may stay)."""
 
@@ -107,6 +134,7 @@ def scan(q: QueueKeys, match: str, *, cursor: str = "0", count: int = 1000) -> C
 def members(q: QueueKeys, name: str, *, cursor: str = "", count: int = 250) -> Command[tuple[str, list[Row]]]:
     """A slice of what stands in a sorted set or stream, named without the prefix; the next cursor, '' at the end."""
     lane = name.partition(":")[2] if name.startswith(("front:", "body:")) else ""
+    lane = name if name.startswith("slots:") else lane
 
     def read(reply: Any) -> tuple[str, list[Row]]:
         rows = zip(reply[1::2], reply[2::2], strict=True)
@@ -161,6 +189,25 @@ def _lane_facts(lane: Lane, told: list[int], *, paused: bool) -> LaneFacts:
 def mend_lanes(q: QueueKeys, lanes: Sequence[Lane], *, now: int | None = None) -> Command[int]:
     """Sees that a claim finds these lanes if they have work, and is woken for them. How many classes have work."""
     return build("mend_lanes", q, int, {"now": now}, [packed(word) for lane in lanes for word in lane])
+
+
+def survey_gates(q: QueueKeys, gates: Sequence[Gate], *, now: int | None = None) -> Command[list[GateFacts]]:
+    """The facts of some gates, 250 at most."""
+
+    def read(reply: Any) -> list[GateFacts]:
+        return [
+            GateFacts(gate, waiting, foreign, bool(led), bool(entered))
+            for gate, (waiting, foreign, led, entered) in zip(gates, reply, strict=True)
+        ]
+
+    return build("survey_gates", q, read, {"now": now}, [packed(word) for gate in gates for word in gate])
+
+
+def mend_gates(q: QueueKeys, gates: Sequence[Gate], *, now: int | None = None) -> Command[int]:
+    """Sees that under these gates stand the lanes that wait for them, and that who opens them finds those. How many
+    members it took away.
+    """
+    return build("mend_gates", q, int, {"now": now}, [packed(word) for gate in gates for word in gate])
 
 
 def survey_keys(q: QueueKeys, names: Sequence[str]) -> Command[list[tuple[str, int]]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import NamedTuple
 
-from taskq.commands.fsck import JobFacts, LaneFacts, Wanted
+from taskq.commands.fsck import GateFacts, JobFacts, LaneFacts, Wanted
 from taskq.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskq.state import TERMINAL, State, valid
 
@@ -54,6 +54,7 @@ def of_job(facts: JobFacts) -> Iterator[Breach]:
     yield from _of_state(facts, id, state)
     yield from _of_retention(facts, id, state)
     yield from _of_expiry(facts, id, state)
+    yield from _of_slots(facts, id, state)
     for key in (at for place, at in facts.places if place == "unowned"):
         yield Breach("unowned", id, f"should own the unique key {key}, and nobody does")
 
@@ -61,7 +62,7 @@ def of_job(facts: JobFacts) -> Iterator[Breach]:
 def _of_state(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
     """It stands once, where its state says."""
     right = _right_place(facts, state)
-    beside = [place for place in facts.places if place != right and place[0] not in {"prune", "expiring", "unowned"}]
+    beside = [place for place in facts.places if place != right and not _is_beside(place[0])]
     if right is None:
         what = "runs without a lease" if state == State.RUNNING else f"is {state} and stands nowhere"
         also = f", but in {_listed(place for place, _ in beside)}" if beside else ""
@@ -70,6 +71,23 @@ def _of_state(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
         yield Breach("misplaced", id, f"is {state} and stands in {_listed(place for place, _ in beside)} too")
     if state == State.RUNNING and right is not None and float(right[1]) > facts.now_ms + LEASE_MAX_MS:
         yield Breach("long lease", id, "has a lease that doesn't end within a day")
+
+
+def _is_beside(place: str) -> bool:
+    """Whether a place is told of apart: in it a job may stand beside the one of its state."""
+    return place in {"prune", "expiring", "unowned", "slotless"} or place.startswith("slots:")
+
+
+def _of_slots(facts: JobFacts, id: str, state: str) -> Iterator[Breach]:
+    """It holds a slot of each of its gates while it runs, and no other."""
+    keys = facts.fields.get(b"lane", b"").decode("ascii", "replace")
+    own = {gate.partition("#")[0] for gate in keys.partition(":")[2].split(",")} if is_keys(keys) else set()
+    for place, at in facts.places:
+        gate = place.removeprefix("slots:")
+        if place == "slotless":
+            yield Breach("slot", id, f"runs, and holds no slot of {at}")
+        elif gate != place and (state != State.RUNNING or gate not in own):
+            yield Breach("slot", id, f"is {state} and holds a slot of {gate}")
 
 
 def _right_place(facts: JobFacts, state: str) -> tuple[str, str] | None:
@@ -167,6 +185,23 @@ def of_lane(facts: LaneFacts) -> Iterator[Breach]:
 def needs_marker(facts: LaneFacts) -> bool:
     """Whether work waits and nobody would be woken for it. For a moment that is so whenever a worker was."""
     return bool(facts.waiting) and not (facts.marker or facts.parked or facts.paused)
+
+
+def of_gate(facts: GateFacts) -> Iterator[Breach]:
+    """What is wrong about what is parked under a gate, or about the reservations."""
+    id, klass = facts.gate
+    if id == "+":
+        if facts.foreign:
+            yield Breach("foreign", "reservations", f"{facts.foreign} hold a slot for no job, or without their key")
+        return
+    name = f"{id} {klass}"
+    waits = facts.waiting or (id == "queue" and facts.entered)
+    if facts.foreign:
+        yield Breach("foreign", name, f"has {facts.foreign} lanes parked that don't wait for it")
+    if waits and not facts.led:
+        yield Breach("unreachable", name, "has lanes parked, and who opens it wouldn't find them")
+    elif facts.entered and not waits:
+        yield Breach("stale", name, "has no lanes parked, and is said to have some")
 
 
 # --- keys ---------------------------------------------------------------------

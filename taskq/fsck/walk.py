@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from taskq import keys
 from taskq.commands import fsck as commands
 from taskq.commands.command import Command
-from taskq.commands.fsck import JobFacts, Lane, LaneFacts, Row, unpacked
+from taskq.commands.fsck import Gate, GateFacts, JobFacts, Lane, LaneFacts, Row, unpacked
 from taskq.errors import BadRecord
 from taskq.fsck import judge
 from taskq.fsck.judge import Breach
@@ -118,9 +118,11 @@ class Walker:
         names = sorted(self._names)
         self.report.keys = len(names)
         yield from self._look_at_keys(names)
-        for name in [*_SETS, *(each for each in names if each.startswith(("front:", "body:")))]:
+        held_in = [each for each in names if each.startswith(("front:", "body:", "slots:")) and each != "slots:+"]
+        for name in [*_SETS, *held_in]:
             yield from self._each_slice(name, self._look_at_jobs)
         yield from self._look_at_lanes(names)
+        yield from self._look_at_gates(names)
         for some in _slices([*names, *_SETS]):
             aside = sorted({name if name.startswith("aside:") else f"aside:{name}" for name in some})
             facts: list[tuple[str, int]] = yield commands.survey_keys(self._q, aside)
@@ -186,6 +188,27 @@ class Walker:
                 yield commands.mend_lanes(self._q, broken)
                 after = yield commands.survey_lanes(self._q, broken)
             self.report.tell(_all(judge.of_lane, wrong), _all(judge.of_lane, after))
+
+    def _look_at_gates(self, names: Iterable[str]) -> Step[None]:
+        gates = {Gate("+")}
+        for name in names:
+            kind, _, rest = name.partition(":")
+            if kind == "parked":
+                id, _, klass = rest.rpartition(":")
+                gates.add(Gate(id, klass))
+            elif kind == "parks":
+                classes: list[Row] = []
+                yield from self._each_slice(name, _gather(classes))
+                gates |= {Gate(rest, unpacked(row.id)) for row in classes}
+        for some in _slices(sorted(gates)):
+            facts: list[GateFacts] = yield commands.survey_gates(self._q, some)
+            wrong = [each for each in facts if any(judge.of_gate(each))]
+            after = wrong
+            if wrong and self._repair:
+                broken = [each.gate for each in wrong]
+                yield commands.mend_gates(self._q, broken)
+                after = yield commands.survey_gates(self._q, broken)
+            self.report.tell(_all(judge.of_gate, wrong), _all(judge.of_gate, after))
 
     def _each_slice(self, name: str, look: Callable[[Sequence[Row]], Step[None]]) -> Step[None]:
         cursor = ""

@@ -145,6 +145,16 @@ def _(b: Backlog) -> Command[Any]:
     return fsck.survey_lanes(b.q, [fsck.Lane("async", "0")])
 
 
+@case("survey_gates")
+def _(b: Backlog) -> Command[Any]:
+    return fsck.survey_gates(b.q, [fsck.Gate("+"), fsck.Gate("crm", "async")], now=b.now)
+
+
+@case("mend_gates")
+def _(b: Backlog) -> Command[Any]:
+    return fsck.mend_gates(b.q, [fsck.Gate("+"), fsck.Gate("crm", "async")], now=b.now)
+
+
 @case("survey_keys")
 def _(b: Backlog) -> Command[Any]:
     return fsck.survey_keys(b.q, ["leases", "meta", "body:async:0"])

@@ -19,7 +19,18 @@ from taskq.schedules.template import Template
 from tests.waiting import wait_until
 
 # Only `taskq fsck` calls these, and whoever calls that may call it again.
-FSCK = {"members", "mend_jobs", "mend_keys", "mend_lanes", "scan", "survey_jobs", "survey_keys", "survey_lanes"}
+FSCK = {
+    "members",
+    "mend_gates",
+    "mend_jobs",
+    "mend_keys",
+    "mend_lanes",
+    "scan",
+    "survey_gates",
+    "survey_jobs",
+    "survey_keys",
+    "survey_lanes",
+}
 TWICE = 2
 
 

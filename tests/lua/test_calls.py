@@ -244,6 +244,13 @@ COSTS |= {
     "members": (2, 0, lambda room, n: _after(enqueued(room, n), fsck.members(room.q, "body:async:0"))),
     "survey_jobs": (0, 16, lambda room, n: fsck.survey_jobs(room.q, _rows(enqueued(room, n)), now=room.now)),
     "survey_lanes": (1, 15, lambda room, n: fsck.survey_lanes(room.q, _lanes(n))),
+    "survey_gates": (
+        0,
+        5,
+        lambda room, n: _after(_parked(room, n), fsck.survey_gates(room.q, _gates(n), now=room.now)),
+    ),
+    "survey_gates of one": (4, 7, lambda room, n: _after(_under_one(room, n), _survey_one(room))),
+    "mend_gates": (20, 9, lambda room, n: _after(_parked(room, n), fsck.mend_gates(room.q, _gates(n), now=room.now))),
     "survey_keys": (0, 2, lambda room, n: fsck.survey_keys(room.q, [f"k{i}" for i in range(n)])),
     "mend_jobs": (
         20,
@@ -261,6 +268,21 @@ def _parked(room: Room, n: int) -> None:
     room.run(commands.limit(room.q, "mail", {"c": 0}, now=room.now))
     room.do(commands.enqueue, [new(f"j{i}")._replace(lane=LIMITED % i) for i in range(n)])
     room.claim(limit=n)
+
+
+def _gates(n: int) -> list[fsck.Gate]:
+    return [fsck.Gate(f"mail={i}", "async") for i in range(n)]
+
+
+def _under_one(room: Room, n: int) -> None:
+    """So many lanes under one gate that is shut."""
+    room.run(commands.limit(room.q, "mail", {"c": 0}, now=room.now))
+    room.do(commands.enqueue, [new(f"j{i}")._replace(lane=f"k{i}:mail") for i in range(n)])
+    room.claim(limit=n)
+
+
+def _survey_one(room: Room) -> Command[Any]:
+    return fsck.survey_gates(room.q, [fsck.Gate("mail", "async")], now=room.now)
 
 
 def _claim_keyed(room: Room, n: int) -> Command[Any]:

@@ -188,6 +188,9 @@ def _fsck(room: Room, ids: list[str]) -> Iterator[Command[Any]]:
     yield fsck.survey_jobs(q, rows, now=now).then(lambda facts: [list(judge.of_job(each)) for each in facts])
     yield fsck.survey_lanes(q, lanes).then(lambda facts: [list(judge.of_lane(each)) for each in facts])
     yield fsck.survey_keys(q, ["leases", "meta"])
+    gates = [fsck.Gate("+"), fsck.Gate("crm", "async"), fsck.Gate("queue", "async"), fsck.Gate("", "x")]
+    yield fsck.survey_gates(q, gates, now=now).then(lambda facts: [list(judge.of_gate(each)) for each in facts])
+    yield fsck.mend_gates(q, gates, now=now)
     yield fsck.mend_jobs(q, rows, lease_ms=LEASE_MS, now=now)
     yield fsck.mend_lanes(q, lanes, now=now)
     yield fsck.mend_keys(q, [fsck.Wanted("leases", "zset", None), fsck.Wanted("claimed:n.9", "hash", 5000)])

@@ -27,7 +27,7 @@ def history(raw, run, q, seed: int, *, each: int = 1) -> int:
                 sim.check()
             if n % (10 * each) == 0:
                 sim.inspect()
-        sim.end()
+        sim.end(each=each)
     except BaseException as error:
         error.add_note(f"replay with SIM_SEED={seed}, step {n}")
         raise
@@ -49,4 +49,4 @@ def test_fifteen_hundred_steps(raw, run, q):
 def test_a_hundred_thousand_steps(raw, run, q):
     seed = first_seed()
     for n in range(100_000 // STEPS):
-        history(raw, run, q, seed + n, each=10)
+        history(raw, run, q, seed + n, each=20)

@@ -240,7 +240,11 @@ ARGUMENTS |= {
     "weigh": [7, "0", "acme", 3, "bolt", ""],
     "reprioritise": [7, "email:1", -5],
 }
-FSCK = {"members", "scan", *(f"{verb}_{what}" for verb in ("mend", "survey") for what in ("jobs", "keys", "lanes"))}
+FSCK = {
+    "members",
+    "scan",
+    *(f"{verb}_{what}" for verb in ("mend", "survey") for what in ("gates", "jobs", "keys", "lanes")),
+}
 
 
 def test_every_script_has_its_operation():
