@@ -96,6 +96,8 @@ class World:
             return self.run(getattr(commands, operation)(self.q, *args, now=self.now, **options))
         finally:
             names = [self.q.rate(name) for name in _RATES] + [self.q.unique(key) for key in self.owners.by_key]
+            for token in self.unbound():
+                names += (self.q.reservation(token), self.q.reserved(self.tokens[token]["key"]))
             self.client.eval(_LINGER, len(names), *names)
 
     def look(self) -> Dump:
