@@ -58,6 +58,7 @@
 -- @include lib/lease.lua
 -- @include lib/due.lua
 -- @include lib/executors.lua
+-- @include lib/pools.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
@@ -73,27 +74,8 @@ local request = args.number(arg.request, 'request', 0)
 local offer_ms = args.number(arg.offer_ms, 'offer_ms', 0, 86400000)
 local STEPS_MAX, LOOKED_MAX, PROMOTE_MAX, OTHERS_LATER_MS, MOVED_MAX = 128, 250, 100, 50, 100
 local REPLY_BYTES_MAX, HANDED_BACK_LATER_MS = 1048576, 1000
-local classes, free, takes = {}, {}, {}
-local narrow_at = arg.rest + 2 * args.number(arg.pools, 'number of pools', 0, 1000)
-for i = arg.rest, narrow_at - 1, 2 do
-  local pool = ARGV[i]
-  free[pool] = args.number(ARGV[i + 1], 'free amount', -9007199254740992)
-  if string.byte(pool) ~= 43 then
-    classes[#classes + 1] = pool
-  end
-end
-while ARGV[narrow_at] do
-  local class, after = ARGV[narrow_at], narrow_at + 2 + 2 * args.number(ARGV[narrow_at + 1], 'number of pairs', 1, 1000)
-  local wants = { unpack(ARGV, narrow_at + 2, after - 1) }
-  for i = 1, #wants, 2 do
-    wants[i + 1] = args.number(wants[i + 1], 'amount', 1)
-    if not free[wants[i]] then
-      error('class ' .. class .. ' takes of no pool: ' .. wants[i], 0)
-    end
-  end
-  classes[#classes + 1], takes[class] = class, wants
-  narrow_at = after
-end
+pools.read(arg.rest, args.number(arg.pools, 'number of pools', 0, 1000))
+local classes, fits = pools.classes, pools.fits
 
 -- Of a call with a name of its own only a repetition must be known, and nobody sends one after so long.
 local memory = keys.claimed(arg.call == '' and arg.worker or arg.worker .. '/' .. arg.call)
@@ -264,74 +246,6 @@ local function start(id)
   return epoch
 end
 
--- How many jobs of a class what is free suffices for, as a whole vector.
-local function fits(class)
-  local wants, most = takes[class], 9007199254740992
-  if not wants then
-    return free[class]
-  end
-  for i = 1, #wants, 2 do
-    most = math.min(most, math.floor(free[wants[i]] / wants[i + 1]))
-  end
-  return most
-end
-
-local function use(class, count)
-  local wants = takes[class]
-  if not wants then
-    free[class] = free[class] - count
-    return
-  end
-  for i = 1, #wants, 2 do
-    free[wants[i]] = free[wants[i]] - count * wants[i + 1]
-  end
-end
-
--- The best lane of the classes that what is free suffices for: highest priority; at the same level the first class
--- named. What was seen of a class holds until a lane of it is taken from.
-local tops = {}
-
-local function best(want)
-  if fair.age_ms then
-    return fair.oldest(classes, fits, want)
-  end
-  while true do
-    local chosen, highest
-    for _, class in ipairs(classes) do
-      if fits(class) > 0 then
-        if tops[class] == nil then
-          lane.flush(now)
-          tops[class] = lane.top(class) or false
-        end
-        local level = tops[class] and record.number(tops[class], 512)
-        if level and (not highest or level > highest) then
-          chosen, highest = class, level
-        end
-      end
-    end
-    if not chosen then
-      return nil
-    end
-    local here = fair.best(chosen, math.min(want, fits(chosen)), tops[chosen])
-    if here and tonumber(here.priority) >= highest then
-      tops[chosen] = (here.siblings or here.others) and here.priority or nil
-      return here
-    end
-    tops[chosen] = here and here.priority or false
-  end
-end
-
--- As `best`, where the queue is full: of those that hold a slot of it already.
-local function bound_alone(want)
-  for _, class in ipairs(classes) do
-    local here = fits(class) > 0 and fair.bound(class, math.min(want, fits(class)))
-    if here then
-      return here
-    end
-  end
-  return nil
-end
-
 local memo = { 'request', request }
 local looked, full = 0, false
 
@@ -353,7 +267,7 @@ local function take(here, most)
   end
   lane.drop(here, heads, used)
   looked = looked + used
-  use(here.class, #ids)
+  pools.use(here.class, #ids)
   if here.priority ~= bound.LEVEL then
     unbound = unbound - #ids
   end
@@ -365,7 +279,7 @@ end
 
 for _ = 1, STEPS_MAX do
   local want = math.min(limit - #jobs, LOOKED_MAX - looked)
-  local here = want > 0 and not full and (unbound > 0 and best or bound_alone)(want)
+  local here = want > 0 and not full and (unbound > 0 and fair.next or fair.next_bound)(classes, fits, want)
   if not here then
     break
   elseif here.priority ~= bound.LEVEL then
@@ -375,7 +289,7 @@ for _ = 1, STEPS_MAX do
   if room > 0 then
     take(here, math.min(want, fits(here.class), here.turn, room))
   else
-    fair.charge(here, 0)
+    fair.charge(here, 0) -- it was parked
   end
 end
 fair.flush()
@@ -386,7 +300,7 @@ local shut = whole[1] and gate.shuts_queue(classes, #jobs, now)
 
 -- Work left for others: what we stopped short of, and what we promoted for classes that aren't ours.
 for _, class in ipairs(promoted) do
-  if not free[class] and not takes[class] then
+  if not pools.serves(class) then
     wake.set(class, now)
   end
 end

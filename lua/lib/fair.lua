@@ -6,7 +6,7 @@
 --
 -- Where a queue lets its lanes age, a lane counts as one level higher for each such time that its head has waited.
 
-local fair = { now = 0, age_ms = nil, weights = {}, weighted = nil, levels = {} }
+local fair = { now = 0, age_ms = nil, weights = {}, weighted = nil, levels = {}, tops = {} }
 
 -- What one job of weight 1 adds to a tag: divisible by the small weights. Tags are whole numbers. The level's time
 -- stands among its tags, under a name that no key has.
@@ -176,38 +176,99 @@ local function oldest(class, want)
   return found
 end
 
--- The lane that a claim should take from next in a class, or nil, with its `level`; `top`: the class's highest, if that
--- is known. Levels that lead nowhere are forgotten, so many at a time.
-function fair.best(class, want, top)
-  if fair.age_ms then
-    return oldest(class, want)
-  end
+-- The lane that a claim should take from next in a class, or nil; `top`: its highest level. Levels that lead nowhere
+-- are forgotten, so many at a time.
+local function best(class, want, top)
+  local priority = top
   for _ = 1, LEVELS_MAX do
-    local priority = top or lane.top(class)
-    top = nil
     local here = priority and next_of(class, priority, want)
     if here or not priority then
       return here
     end
+    priority = lane.top(class)
   end
   return nil
 end
 
--- As `best`, among jobs that hold a reservation alone.
-function fair.bound(class, want)
-  return redis.call('ZSCORE', keys.levels(class), bound.LEVEL) and next_lane(class, bound.LEVEL, want) or nil
+-- Writes what this claim did, and passes on what that left free: then what was seen before holds no more.
+local function look_anew()
+  lane.flush(fair.now)
+  if gate.pass_on(fair.now) then
+    fair.tops = {}
+    for _, level in pairs(fair.levels) do
+      level.rows = {}
+    end
+  end
 end
 
 -- Where lanes age, each class is asked: the next lane may stand at any level.
-function fair.oldest(classes, fits, want)
+local function oldest_of(classes, fits, want)
   local found
+  look_anew()
   for _, class in ipairs(classes) do
-    local here = fits(class) > 0 and fair.best(class, math.min(want, fits(class)))
+    local here = fits(class) > 0 and oldest(class, math.min(want, fits(class)))
     if here and (not found or here.level > found.level) then
       found = here
     end
   end
   return found
+end
+
+-- Looks for the highest level of each class. What was seen of one holds until a lane of it is taken from.
+local function look_at_tops(classes, fits)
+  local anew = #lane.left > 0
+  for _, class in ipairs(classes) do
+    anew = anew or (fits(class) > 0 and fair.tops[class] == nil)
+  end
+  if anew then
+    look_anew()
+    for _, class in ipairs(classes) do
+      if fits(class) > 0 and fair.tops[class] == nil then
+        fair.tops[class] = lane.top(class) or false
+      end
+    end
+  end
+end
+
+-- The best lane of the classes that what is free suffices for, or nil: highest priority; at the same level the first
+-- class named. `fits` tells how many jobs of a class there is room for.
+function fair.next(classes, fits, want)
+  if fair.age_ms then
+    return oldest_of(classes, fits, want)
+  end
+  while true do
+    local chosen, highest
+    look_at_tops(classes, fits)
+    for _, class in ipairs(classes) do
+      local level = fits(class) > 0 and fair.tops[class]
+      level = level and record.number(level, 512)
+      if level and (not highest or level > highest) then
+        chosen, highest = class, level
+      end
+    end
+    if not chosen then
+      return nil
+    end
+    local here = best(chosen, math.min(want, fits(chosen)), fair.tops[chosen])
+    if here and tonumber(here.priority) >= highest then
+      fair.tops[chosen] = (here.siblings or here.others) and here.priority or nil
+      return here
+    end
+    fair.tops[chosen] = here and here.priority or false
+  end
+end
+
+-- As `next`, where the queue is full: of those that hold a slot of it already, by a reservation.
+function fair.next_bound(classes, fits, want)
+  for _, class in ipairs(classes) do
+    local room = fits(class)
+    local here = room > 0 and redis.call('ZSCORE', keys.levels(class), bound.LEVEL)
+    here = here and next_lane(class, bound.LEVEL, math.min(want, room))
+    if here then
+      return here
+    end
+  end
+  return nil
 end
 
 -- A lane had its turn, in which so many jobs of it were given out: its key's tag grows, and it is later by its start.

@@ -263,6 +263,18 @@ function gate.of_task(task)
   return id
 end
 
+-- A lane that left the claims' way without taking its slot passes that on. Returns whether others came.
+function gate.pass_on(now)
+  local left = lane.left
+  lane.left = {}
+  for _, here in ipairs(left) do
+    for _, each in ipairs(here.gates) do
+      gate.reopen(each.id, 1, now)
+    end
+  end
+  return next(lane.led) ~= nil
+end
+
 -- Frees the slots of what ended, and leads claims to what waited for them. The classes that got work are in
 -- `lane.unparked`.
 function gate.flush(now)
@@ -277,11 +289,5 @@ function gate.flush(now)
     gate.reopen(ALL_LANES, 1, now)
   end
   gate.freed, gate.order, gate.left = {}, {}, false
-  local left = lane.left
-  lane.left = {}
-  for _, here in ipairs(left) do
-    for _, each in ipairs(here.gates) do
-      gate.reopen(each.id, 1, now)
-    end
-  end
+  gate.pass_on(now)
 end
