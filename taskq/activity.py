@@ -12,29 +12,24 @@ from typing import Any
 from taskq import commands
 from taskq.commands import Command, HeldJobs, Nodes
 from taskq.keys import QueueKeys
-from taskq.presence import node_shown
+from taskq.listing import nodes as nodes_shown
+from taskq.listing import stretches
 from taskq.record.lease import Lease, lease_of
 
 
 def reads(queues: Sequence[QueueKeys], totals: Sequence[HeldJobs], limit: int, offset: int) -> list[Command[HeldJobs]]:
     """What to read for one page: of each queue the stretch that lies in it. `totals`: how much each has."""
-    found: list[Command[HeldJobs]] = []
-    skip, wanted = offset, limit
-    for q, here in zip(queues, totals, strict=True):
-        if skip < here.total and wanted:
-            some = min(wanted, here.total - skip)
-            found.append(commands.leases(q, offset=skip, limit=some))
-            wanted -= some
-        skip = max(0, skip - here.total)
-    return found
+    return [
+        commands.leases(queues[i], offset=skip, limit=some)
+        for i, skip, some in stretches([here.total for here in totals], limit, offset)
+    ]
 
 
 def page(
     totals: Sequence[HeldJobs], pages: Sequence[HeldJobs], nodes: Nodes, limit: int, offset: int
 ) -> dict[str, Any]:
     """The page as JSON. `nodes`: all that are known, the dead too."""
-    shown = [node_shown(fields, nodes.now_ms) for fields in nodes.nodes]
-    states = {node["id"]: node["state"] for node in shown}
+    states = {node["id"]: node["state"] for node in nodes_shown(nodes)}
     leases = [lease_of(*job, found.now_ms) for found in pages for job in found.jobs]
     return {
         "data": [_row(lease, states) for lease in leases if lease is not None],

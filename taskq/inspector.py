@@ -1,50 +1,23 @@
 """`Inspector`: lists and counts of jobs and queues, for people and programs that look. It changes nothing.
 
-A list is a page `{data, total, limit, offset}`. One state of one queue is one
-sorted structure in Redis; longer lists are such structures one after the other,
-so a page costs two round trips, however many jobs there are.
+A list is a page `{data, total, limit, offset}`, read in two round trips, however
+much there is. What stands on it is decided between them, in `listing` and `activity`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from taskq import activity, commands, keys
+from taskq import activity, commands, keys, listing
 from taskq.asked import check_page, checked_text
-from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes, Page
+from taskq.commands import Command, Counts, HeldLocks
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
-from taskq.errors import BadRecord, UnknownTask, did_you_mean, shown
 from taskq.keys import QueueKeys
-from taskq.presence import known_tasks, node_shown, task_shown
-from taskq.record import JobRecord, damaged
+from taskq.presence import known_tasks
 from taskq.settings import checked_name
-from taskq.state import State, StateName, valid
-from taskq.units import rfc3339
+from taskq.state import State, StateName
 from taskq.why import Why, explain
-
-_ORDER = (
-    State.RUNNING,
-    State.AVAILABLE,
-    State.SCHEDULED,
-    State.RETRYABLE,
-    State.PENDING,
-    State.FAILED,
-    State.COMPLETED,
-    State.CANCELLED,
-)
-"""State after state, when none is asked for: what happens now, what will, what did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a list: one state of one queue, and how many jobs it holds."""
-
-    q: QueueKeys
-    state: State
-    count: int
 
 
 class Inspector:
@@ -76,27 +49,27 @@ class Inspector:
             ValueError: a state or queue that can't be, or a number out of range.
             TypeError: a limit or offset that is no whole number.
         """
-        states = _checked(state, limit, offset)
+        states = listing.states(state, limit, offset)
         chosen = self._queue_keys([queue] if queue is not None else self._names())
         counts = run_many(self._server, [commands.counts(q) for q in chosen])
-        if queue is not None and _is_empty(counts[0]):
+        if queue is not None and listing.is_empty(counts[0]):
             run(self._server, commands.expect_queue(keys.cluster(self._namespace), queue))
-        segments = _segments(states, chosen, counts)
-        pages = run_many(self._server, _peeks(segments, limit, offset))
-        return _page(segments, pages, limit, offset)
+        segments = listing.segments(states, chosen, counts)
+        pages = run_many(self._server, listing.reads(segments, limit, offset))
+        return listing.page(segments, pages, limit, offset)
 
     async def ajobs(
         self, *, state: State | StateName | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
     ) -> dict[str, Any]:
         """As `jobs`, awaited."""
-        states = _checked(state, limit, offset)
+        states = listing.states(state, limit, offset)
         chosen = self._queue_keys([queue] if queue is not None else await self._anames())
         counts = await run_many_async(self._aserver, [commands.counts(q) for q in chosen])
-        if queue is not None and _is_empty(counts[0]):
+        if queue is not None and listing.is_empty(counts[0]):
             await run_async(self._aserver, commands.expect_queue(keys.cluster(self._namespace), queue))
-        segments = _segments(states, chosen, counts)
-        pages = await run_many_async(self._aserver, _peeks(segments, limit, offset))
-        return _page(segments, pages, limit, offset)
+        segments = listing.segments(states, chosen, counts)
+        pages = await run_many_async(self._aserver, listing.reads(segments, limit, offset))
+        return listing.page(segments, pages, limit, offset)
 
     def why(self, id: str) -> Why:
         """Why a job isn't running: the first gate of the claim that it can't pass, with its numbers.
@@ -155,13 +128,13 @@ class Inspector:
         """Every queue by name, with how many jobs are in each state and whether it is paused."""
         names = self._names()
         counts = run_many(self._server, [commands.counts(q) for q in self._queue_keys(names)])
-        return [_with_name(name, count) for name, count in zip(names, counts, strict=True)]
+        return [listing.queue_shown(name, count) for name, count in zip(names, counts, strict=True)]
 
     async def aqueues(self) -> list[dict[str, Any]]:
         """As `queues`, awaited."""
         names = await self._anames()
         counts = await run_many_async(self._aserver, [commands.counts(q) for q in self._queue_keys(names)])
-        return [_with_name(name, count) for name, count in zip(names, counts, strict=True)]
+        return [listing.queue_shown(name, count) for name, count in zip(names, counts, strict=True)]
 
     def counts(self, queue: str) -> Counts:
         """How many jobs of a queue are in each state, and whether it is paused.
@@ -170,24 +143,24 @@ class Inspector:
             QueueNotFound: nothing was ever enqueued in it, and no worker serves it.
         """
         found = run(self._server, commands.counts(self._queue_keys([queue])[0]))
-        if _is_empty(found):
+        if listing.is_empty(found):
             run(self._server, commands.expect_queue(keys.cluster(self._namespace), queue))
         return found
 
     async def acounts(self, queue: str) -> Counts:
         """As `counts`, awaited."""
         found = await run_async(self._aserver, commands.counts(self._queue_keys([queue])[0]))
-        if _is_empty(found):
+        if listing.is_empty(found):
             await run_async(self._aserver, commands.expect_queue(keys.cluster(self._namespace), queue))
         return found
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes that live, by id, each as `app.nodes` shows it."""
-        return _nodes(run(self._server, commands.nodes(keys.cluster(self._namespace))))
+        return listing.nodes(run(self._server, commands.nodes(keys.cluster(self._namespace))))
 
     async def anodes(self) -> list[dict[str, Any]]:
         """As `nodes`, awaited."""
-        return _nodes(await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace))))
+        return listing.nodes(await run_async(self._aserver, commands.nodes(keys.cluster(self._namespace))))
 
     def tasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of the tasks that living nodes know, by name.
@@ -207,7 +180,7 @@ class Inspector:
         nodes = self.nodes()
         names = known_tasks(nodes)
         asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
-        return _page_of_tasks(nodes, names, run_many(self._server, asked), limit, offset)
+        return listing.page_of_tasks(nodes, names, run_many(self._server, asked), limit, offset)
 
     async def atasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `tasks`, awaited."""
@@ -215,7 +188,7 @@ class Inspector:
         nodes = await self.anodes()
         names = known_tasks(nodes)
         asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
-        return _page_of_tasks(nodes, names, await run_many_async(self._aserver, asked), limit, offset)
+        return listing.page_of_tasks(nodes, names, await run_many_async(self._aserver, asked), limit, offset)
 
     def task(self, name: str) -> dict[str, Any]:
         """A task that nodes told of within the last day, as `tasks` shows it.
@@ -225,12 +198,12 @@ class Inspector:
             TypeError: the name is no text.
         """
         info = run(self._server, self._told_of(name))
-        return _task(name, info, self.nodes())
+        return listing.task(name, info, self.nodes())
 
     async def atask(self, name: str) -> dict[str, Any]:
         """As `task`, awaited."""
         info = await run_async(self._aserver, self._told_of(name))
-        return _task(name, info, await self.anodes())
+        return listing.task(name, info, await self.anodes())
 
     def locks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of the named locks that are held, those that end first before the others.
@@ -247,12 +220,12 @@ class Inspector:
             TypeError, ValueError: no whole number, or one out of range.
         """
         found = run(self._server, self._locks(name, limit, offset))
-        return _page_of_locks(found, limit, offset)
+        return listing.page_of_locks(found, limit, offset)
 
     async def alocks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `locks`, awaited."""
         found = await run_async(self._aserver, self._locks(name, limit, offset))
-        return _page_of_locks(found, limit, offset)
+        return listing.page_of_locks(found, limit, offset)
 
     def leader(self) -> dict[str, Any]:
         """Who leads the nodes: `{node, term, since, until}`; instants as RFC 3339. `node` and `until` are None while
@@ -261,11 +234,11 @@ class Inspector:
         Raises:
             Unavailable: Redis gave no answer in time.
         """
-        return _leader(run(self._server, commands.leader(keys.cluster(self._namespace))))
+        return listing.leader(run(self._server, commands.leader(keys.cluster(self._namespace))))
 
     async def aleader(self) -> dict[str, Any]:
         """As `leader`, awaited."""
-        return _leader(await run_async(self._aserver, commands.leader(keys.cluster(self._namespace))))
+        return listing.leader(await run_async(self._aserver, commands.leader(keys.cluster(self._namespace))))
 
     def _told_of(self, name: str) -> Command[dict[str, str] | None]:
         return commands.task_info(keys.cluster(self._namespace), checked_text(name, name="name", of="task"))
@@ -284,117 +257,3 @@ class Inspector:
 
     def _queue_keys(self, names: Sequence[str]) -> list[QueueKeys]:
         return [keys.queue(self._namespace, checked_name(name, name="queue")) for name in names]
-
-
-# --- between the round trips: pure --------------------------------------------
-
-
-def _checked(state: str | None, limit: int, offset: int) -> Sequence[State]:
-    check_page(limit, offset, of="jobs")
-    if state is None:
-        return _ORDER
-    if not valid(state):
-        hint = did_you_mean(shown(state), map(str, State))
-        raise ValueError(f"there is no state {shown(state)}{hint}: {', '.join(State)}")
-    return (State(state),)
-
-
-def _segments(states: Sequence[State], queues: Sequence[QueueKeys], counts: Sequence[Counts]) -> list[Segment]:
-    return [
-        Segment(q, state, getattr(count, state)) for state in states for q, count in zip(queues, counts, strict=True)
-    ]
-
-
-def _peeks(segments: Sequence[Segment], limit: int, offset: int) -> list[Command[Page]]:
-    """What to read for one page: the stretch of each segment that lies in it."""
-    found: list[Command[Page]] = []
-    skip, wanted = offset, limit
-    for segment in segments:
-        if skip < segment.count and wanted:
-            some = min(wanted, segment.count - skip)
-            found.append(commands.peek(segment.q, segment.state, offset=skip, limit=some))
-            wanted -= some
-        skip = max(0, skip - segment.count)
-    return found
-
-
-def _page(segments: Sequence[Segment], pages: Sequence[Page], limit: int, offset: int) -> dict[str, Any]:
-    return {
-        "data": [_shown(id, fields) for page in pages for id, fields in page.records],
-        "total": sum(segment.count for segment in segments),
-        "limit": limit,
-        "offset": offset,
-    }
-
-
-def _shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """A job for a list. A damaged one is shown with what is wrong, and doesn't hide the others."""
-    try:
-        return JobRecord.from_fields(id, fields).to_dict()
-    except BadRecord as error:
-        return damaged(id, fields, error)
-
-
-def _leader(found: Leader) -> dict[str, Any]:
-    """A leader as the faces show it."""
-    return {
-        "node": found.node or None,
-        "term": found.term or None,
-        "since": rfc3339(found.since_ms) if found.since_ms else None,
-        "until": rfc3339(found.until_ms) if found.node else None,
-    }
-
-
-def _page_of_locks(found: HeldLocks, limit: int, offset: int) -> dict[str, Any]:
-    data = [_lock(each) for each in found.locks]
-    return {"data": data, "total": found.total, "limit": limit, "offset": offset}
-
-
-def _lock(held: HeldLock) -> dict[str, Any]:
-    """A lock as JSON; a field that is damaged or missing is null."""
-    fields = held.fields
-    acquired_at, ends_at = (_number(fields.get(field, ""), 14) for field in ("since", "until"))
-    return {
-        "name": held.name,
-        "fence": _number(fields.get("fence", ""), 16),
-        "owner": fields.get("owner") or None,
-        "job": fields.get("job") or None,
-        "acquired_at": None if acquired_at is None else rfc3339(acquired_at),
-        "ends_at": None if ends_at is None else rfc3339(ends_at),
-        "waiting": held.waiting,
-    }
-
-
-def _number(text: str, digits: int) -> int | None:
-    return int(text) if re.fullmatch(f"[0-9]{{1,{digits}}}", text) else None
-
-
-def _with_name(name: str, counts: Counts) -> dict[str, Any]:
-    return {"queue": name, **counts._asdict()}
-
-
-def _is_empty(counts: Counts) -> bool:
-    """Whether the queue may be one that never was: only then is it worth a look at the list of queues."""
-    return not any(counts)
-
-
-def _page_of_tasks(
-    nodes: Sequence[dict[str, Any]],
-    names: Sequence[str],
-    told: Sequence[dict[str, str] | None],
-    limit: int,
-    offset: int,
-) -> dict[str, Any]:
-    here = names[offset : offset + limit]
-    data = [task_shown(name, info, nodes) for name, info in zip(here, told, strict=True)]
-    return {"data": data, "total": len(names), "limit": limit, "offset": offset}
-
-
-def _task(name: str, info: dict[str, str] | None, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    if info is None and name not in (known := known_tasks(nodes)):
-        raise UnknownTask(f"no node has known a task {name!r} within the last day{did_you_mean(name, known)}")
-    return task_shown(name, info, nodes)
-
-
-def _nodes(found: Nodes) -> list[dict[str, Any]]:
-    return [node_shown(fields, found.now_ms) for fields in found.nodes]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from taskq import commands, keys
+from taskq import commands, keys, listing
 from taskq.commands import (
     Buried,
     Command,
@@ -24,7 +24,6 @@ from taskq.commands import (
     fsck,
 )
 from taskq.fsck import judge
-from taskq.inspector import _leader, _lock, _shown
 from taskq.nodes import _page as _nodes
 from taskq.record.lease import lease_of
 from taskq.schedules.schedule import schedule_of
@@ -80,7 +79,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.counts(q, now=now)
     yield commands.demand(q, now=now)
     for state in ALL_STATES:
-        yield commands.peek(q, state, now=now).then(lambda page: [_shown(*row) for row in page.records])
+        yield commands.peek(q, state, now=now).then(lambda page: listing.page([], [page], 50, 0))
     yield commands.fetch(q, [*ids, "default:nobody"])
     yield commands.wait(q, WAIT_FOR)
     yield commands.enqueue(q, [new(f"{worker}{n}") for n in range(6)], now=now)
@@ -206,7 +205,7 @@ def _registry(room: Room) -> Iterator[Command[Any]]:
     yield commands.register_queue(c, "default")
     yield commands.order(c, "drain", "*", by="somebody")
     yield commands.pulse(c, node="n", leads=True, ttl_ms=6_000)
-    yield commands.leader(c).then(_leader)
+    yield commands.leader(c).then(listing.leader)
     yield from _dead(room, c)
     yield commands.forget_nodes(c)
     yield commands.depart(c, "n")
@@ -262,7 +261,7 @@ def _locks(c: keys.ClusterKeys) -> Iterator[Command[Any]]:
     for token in ("a", "b", "c", "a", "c"):
         yield commands.lock_acquire(c, name="l", token=token, ttl_ms=60_000, waits=True, owner="h:1")
     yield commands.lock_extend(c, name="l", token="a", ttl_ms=60_000)
-    yield commands.locks(c).then(lambda found: [_lock(each) for each in found.locks])
+    yield commands.locks(c).then(lambda found: listing.page_of_locks(found, 50, 0))
     yield commands.lock_release(c, name="l", token="b")
     yield commands.lock_release(c, name="l", token="a")
     yield commands.lock_acquire(c, name="l", token="d", ttl_ms=60_000)
