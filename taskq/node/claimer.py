@@ -13,20 +13,21 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from taskq import commands, needs
+from taskq import needs
 from taskq.commands import Claim
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
+from taskq.node.alarm import Alarm
+from taskq.node.beside import Beside
 from taskq.node.learn import learned
 from taskq.node.loop import Outage, again_s
+from taskq.node.markers import Line, Markers
 from taskq.node.pools import Pools
-from taskq.node.source import TIMER_MS, Offer, Runs, Source, is_kind
+from taskq.node.source import TIMER_MS, Offer, Source, is_kind
 from taskq.node.turns import Turns
-from taskq.node.watch import Bell, Watch
 from taskq.record.failure import line_of
 
 EVERY_S = 5.0  # a plain claim, whatever the markers say
@@ -34,14 +35,11 @@ NODE_AGE_MS = 3_000  # nobody renews: what is claimed now would be lost
 _LOOK_AGAIN_S = 0.25
 _UNBLOCK_AGAIN_S = 0.05
 _PATIENT_S = 0.25  # for so long the others wait for a claim of a queue apart
+_FIRST_FINISHES_S = 0.1  # what is read beside the first finishes takes a connection more, and keeps it
 
 _ANYWHERE = needs.Place({}, None, ())
 
 log = get_logger(__name__)
-
-
-class Line(Bell, Runs, Protocol):
-    """What the claimer needs of `AsyncServer`."""
 
 
 class Claimer:
@@ -85,7 +83,6 @@ class Claimer:
         self._line = line
         self._sources = [Source(keys) for keys in queues]
         self._pools = Pools(slots, [source.keys.name for source in self._sources], kinds)
-        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._worker = worker
         self._place = place
         self._lease_ms = lease_ms
@@ -100,12 +97,19 @@ class Claimer:
         self._resting = False
         self._kick = asyncio.Event()
         self._answered = asyncio.Event()
-        self._again: asyncio.TimerHandle | None = None
-        self._beside: dict[str, asyncio.Task[Any]] = {}
-        self._watches = [
-            Watch(line, group, classes=self._awaited, woken=self._woken, stopped=self._stopped, outage=outage)
-            for group in ([[source] for source in self._sources] if apart else [self._sources])
-        ]
+        self._alarm = Alarm(self._kick.set)
+        self._beside = Beside()
+        self._markers = Markers(
+            line,
+            self._sources,
+            apart=apart,
+            beside=self._beside,
+            free=lambda source: self._pools.of(source.keys.name),
+            waits=self._waits,
+            kick=self._kick.set,
+            stopped=self._stopped,
+            outage=outage,
+        )
 
     @property
     def stopping(self) -> bool:
@@ -133,8 +137,7 @@ class Claimer:
         """Claim no more. `run` ends once the claim under way is answered (its jobs are started, to be released)."""
         self._stopped.set()
         self._kick.set()
-        for watch in self._watches:
-            watch.look()
+        self._markers.look()
         self._answered.set()
 
     def rest(self) -> None:
@@ -180,9 +183,8 @@ class Claimer:
 
     async def run(self) -> None:
         """Claim until `stop`."""
-        loop = asyncio.get_running_loop()
-        waiting = [loop.create_task(watch.run(), name="wait for markers") for watch in self._watches]
-        periodic = loop.create_task(self._look_now_and_then(), name="look now and then")
+        waiting = self._markers.wait()
+        periodic = asyncio.get_running_loop().create_task(self._look_now_and_then(), name="look now and then")
         try:
             self._kick.set()
             while not self.stopping:
@@ -196,14 +198,13 @@ class Claimer:
             while not all(each.done() for each in waiting):
                 self._look_at_the_waits()
                 await asyncio.wait(waiting, timeout=_UNBLOCK_AGAIN_S)
-            await self._pass_on(everything=True)
+            await self._markers.pass_on(everything=True, last=True)
         finally:
             self._answered.set()
-            for task in (periodic, *waiting, *self._beside.values()):
+            for task in (periodic, *waiting):
                 task.cancel()
-            for timer in [*self._timers.values(), self._again]:
-                if timer is not None:
-                    timer.cancel()
+            self._beside.cancel()
+            self._alarm.cancel()
 
     # --- claiming
 
@@ -215,7 +216,7 @@ class Claimer:
                 left = by_name
             else:
                 left = {each: source for each, source in left.items() if each != name}
-        await self._pass_on()
+        await self._markers.pass_on(everything=self._resting)
 
     def _offered(self, source: Source) -> Mapping[str, int]:
         """What this queue may take now, less what is left to others whose turn comes too."""
@@ -233,7 +234,7 @@ class Claimer:
         if ((self.stopping or self._resting) and source.offer is None) or source.keys.name in self._beside:
             return False
         if source.offer is None and self._node_age_ms() > NODE_AGE_MS:
-            self._later(_LOOK_AGAIN_S)
+            self._alarm.later(_LOOK_AGAIN_S)
             return False
         fresh = source.offer is None
         offer = source.ask(self._offered(source), self._pools.slots, self._left(source), time.monotonic())
@@ -243,13 +244,11 @@ class Claimer:
             self._pools.take(offer.free)
         if not self._apart:
             return await self._ask(source, offer)
-        task = self._start_beside(source.keys.name, self._ask(source, offer))
+        task = self._beside.start(source.keys.name, self._ask(source, offer))
         await asyncio.wait({task}, timeout=0 if source.failures else _PATIENT_S)
         if task.done():
-            del self._beside[source.keys.name]
             return bool(task.result())
         self._lend(source, offer)
-        task.add_done_callback(lambda _: self._beside.pop(source.keys.name, None))
         return False
 
     async def _ask(self, source: Source, offer: Offer) -> bool:
@@ -266,28 +265,35 @@ class Claimer:
         self._turns.took(source.keys.name, len(claim.jobs))
         self._take_back(source, offer, got)
         source.answer(claim, got)
-        self._set_timer(source, claim.next_ms)
+        due = claim.next_ms is not None and claim.next_ms <= TIMER_MS
+        self._alarm.due(source.keys.name, claim.next_ms if due else None, lambda: self._want(source))
         self._answered.set()
         if claim.word == "gone":
             self.stop()
             self._gone()
             return False
-        if claim.version != source.version and claim.word in {"ok", "paused"}:
-            await self._learn(source, later_s=0.1 if claim.jobs else 0.0)
+        if source.told != source.version:
+            if not claim.jobs:
+                await self._learn(source)
+            elif (name := f"{source.keys.name} classes") not in self._beside:
+                self._beside.start(name, self._learn(source, later_s=_FIRST_FINISHES_S))
         return bool(source.more)
 
-    async def _learn(self, source: Source, later_s: float) -> None:
-        """Read the queue's classes anew, not beside the first finishes (that takes a connection more, and keeps it);
-        and pass the marker on, so that the next who waits does the same: it may be he who can serve what is new.
+    async def _learn(self, source: Source, later_s: float = 0.0) -> None:
+        """Read the queue's classes anew; and pass the marker on, so that the next who waits does the same: it may be he
+        who can serve what is new.
         """
+        first, kinds = source.version is None, {pool for pool, n in self._pools.slots.items() if is_kind(pool) and n}
+        if not first:
+            source.woken |= kinds  # if this is cut short, they are passed on at the end
         await asyncio.sleep(later_s)
-        first = source.version is None
-        if not await learned(source, self._line, self._place):
+        told = source.told
+        if not await learned(source, self._line, lambda: self._place):
             return
+        source.wanted |= source.told not in {told, source.version}  # another came while these were read
         self._kick.set()
         if not first:
-            source.woken |= {pool for pool, n in self._pools.slots.items() if is_kind(pool) and n}
-            await self._wake(source, set(source.woken))
+            await self._markers.set_again(source, source.woken | kinds)
 
     def _lend(self, source: Source, offer: Offer) -> None:
         """Give the slots of a claim in doubt to the others meanwhile."""
@@ -300,10 +306,6 @@ class Claimer:
         """What was offered is free again, but for what the claimed jobs take."""
         self._pools.take_back({} if source.lent else offer.free, got)
         source.lent = False
-
-    def _start_beside(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = self._beside[name] = asyncio.get_running_loop().create_task(coroutine, name=f"beside: {name}")
-        return task
 
     def _failed(self, source: Source, offer: Offer, error: Exception) -> None:
         now = time.monotonic()
@@ -321,27 +323,9 @@ class Claimer:
         source.failures += 1
         delay_s = again_s(source.failures) * random.uniform(0.5, 1)
         source.not_before = now + delay_s
-        self._later(delay_s)
+        self._alarm.later(delay_s)
 
     # --- waking
-
-    def _later(self, delay_s: float) -> None:
-        """Look again after a while; the earliest such wish counts."""
-        loop = asyncio.get_running_loop()
-        if self._again is not None and loop.time() < self._again.when() <= loop.time() + delay_s:
-            return
-        if self._again is not None:
-            self._again.cancel()
-        self._again = loop.call_later(delay_s, self._kick.set)
-
-    def _set_timer(self, source: Source, next_ms: int | None) -> None:
-        """Claim again exactly when something is due: a blocked wait would notice it up to a tenth of a second late."""
-        timer = self._timers.pop(source.keys.name, None)
-        if timer is not None:
-            timer.cancel()
-        if next_ms is not None and next_ms <= TIMER_MS:
-            loop = asyncio.get_running_loop()
-            self._timers[source.keys.name] = loop.call_later((next_ms + 1) / 1000, self._want, source)
 
     def _want(self, source: Source) -> None:
         source.wanted = True
@@ -354,47 +338,12 @@ class Claimer:
                 source.wanted = True
             self._kick.set()
 
-    def _awaited(self, source: Source) -> list[str]:
-        """The classes of a queue whose markers are to be waited for."""
-        if (
-            self.stopping
-            or self._resting
-            or source.wanted
-            or source.offer is not None
-            or self._node_age_ms() > NODE_AGE_MS
-        ):
-            return []
-        return source.awaited(self._pools.of(source.keys.name))
-
-    def _woken(self, source: Source, klass: str) -> None:
-        source.wanted = True
-        source.woken.add(klass)
-        self._kick.set()
+    def _waits(self, source: Source) -> bool:
+        """Whether there is anything to wait for: no claim is due or under way, and what it gave wouldn't be lost."""
+        at_rest = not (self.stopping or self._resting or source.wanted or source.offer is not None)
+        return at_rest and self._node_age_ms() <= NODE_AGE_MS
 
     def _look_at_the_waits(self) -> None:
         """See that the waiting tasks wait for what they should."""
-        again = [watch.look() for watch in self._watches]
-        if any(again):
-            self._later(_UNBLOCK_AGAIN_S)
-
-    async def _pass_on(self, *, everything: bool = False) -> None:
-        """Set the markers again that were taken and can't be acted on: no slot is free, or no more is claimed."""
-        for source in self._sources:
-            unwanted = everything or self._resting
-            free = self._pools.of(source.keys.name)
-            classes = {each for each in source.woken if unwanted or source.room(each, free) <= 0}
-            name = f"{source.keys.name} wake"
-            if not classes or name in self._beside:
-                continue
-            if self._apart and not everything:
-                task = self._start_beside(name, self._wake(source, classes))
-                task.add_done_callback(lambda _, name=name: self._beside.pop(name, None))  # type: ignore[misc] # mypy#15459
-            else:
-                await self._wake(source, classes)
-
-    async def _wake(self, source: Source, classes: set[str]) -> None:
-        try:
-            await self._line.run(commands.wake(source.keys, sorted(classes)))
-        except Exception as error:  # noqa: BLE001 (a hint; the others look now and then as well)
-            log.debug("a marker could not be set again", queue=source.keys.name, error=line_of(error))
-        source.woken -= classes
+        if self._markers.look():
+            self._alarm.later(_UNBLOCK_AGAIN_S)

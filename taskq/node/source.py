@@ -55,6 +55,7 @@ class Source:
         more: executor kinds of which the last claim got all that it asked for.
         narrow: the classes that need more than a kind and that this worker may serve → what a job takes of which pools.
         version: of the queue's classes, when they were last read; None before.
+        told: their version as the last claim told it.
         offer: the claim under way.
         in_doubt: it was sent before and not answered, so it may have got jobs.
         failures: how many claims in a row have failed.
@@ -65,7 +66,7 @@ class Source:
 
     __slots__ = (
         "empty", "failures", "in_doubt", "keys", "lent", "more", "narrow", "not_before", "offer", "questioned",
-        "request", "version", "wanted", "woken",
+        "request", "told", "version", "wanted", "woken",
     )  # fmt: skip
 
     def __init__(self, keys: QueueKeys) -> None:
@@ -83,6 +84,7 @@ class Source:
         self.questioned = 0
         self.narrow: dict[str, dict[str, int]] = {}
         self.version: int | None = None
+        self.told: int | None = None
 
     def learn(self, found: Classes, place: needs.Place) -> None:
         """Take in the queue's classes. If there are new ones that this worker may serve, a claim is due."""
@@ -156,6 +158,8 @@ class Source:
             self.more = frozenset(
                 each for each, n in got.items() if n and is_kind(each) and n >= offer.free.get(each, 0)
             )
+        if claim.word in {"ok", "paused"}:
+            self.told = claim.version
         if claim.word not in {"ok", "paused"} or claim.jobs or claim.next_ms == 0:
             self.empty = False
         elif offer.request > self.questioned and self.empty is None:

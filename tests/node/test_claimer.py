@@ -413,8 +413,43 @@ async def test_an_idle_claimer_sends_next_to_nothing(play):
         await asyncio.sleep(0)
     assert len(played.redis.claims) == 1
     assert played.redis.blocks == 1
-    assert played.claimer._again is None
-    assert played.claimer._timers == {}
+    assert played.claimer._alarm._again is None
+    assert played.claimer._alarm._due == {}
+
+
+async def test_classes_that_are_read_after_the_first_finishes_hold_up_no_claim(play, monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_FINISHES_S", 3600)
+    played = await play(answer(*jobs(4)), answer(*jobs(4)))
+    await await_until(lambda: played.started)
+    for _ in range(4):
+        played.claimer.freed("async", "default")
+    await await_until(lambda: len(played.started) == 8)
+
+
+async def test_a_class_that_comes_while_the_classes_are_read_is_read_too(play):
+    played = await play()
+    await at_rest(played)
+    redis, asked = played.redis, []
+    released = asyncio.Event()
+    run = redis.run
+
+    async def slow(command):
+        if command.script.name != "classes":
+            return await run(command)
+        asked.append(command)
+        if len(asked) == 1:
+            await released.wait()
+        return Classes(len(asked), {})
+
+    redis.run = slow
+    redis.answers = [Claim("ok", jobs(4), None, 1), Claim("ok", jobs(1), None, 2), Claim("ok", [], None, 2)]
+    redis.pop(Q.wake("async"))
+    await await_until(lambda: asked)
+    for _ in range(4):
+        played.claimer.freed("async", "default")
+    await await_until(lambda: len(played.started) == 5)
+    released.set()
+    await await_until(lambda: len(asked) == 2)
 
 
 # --- a rest
