@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from taskq import lanes
 from taskq.errors import BadArguments, did_you_mean, shown
 from taskq.options import By, Concurrency, Debounce, Limit, Options, Rate, Unique
+from taskq.options.limits import checked_limit_name
 
 Args: TypeAlias = Sequence[Any]
 Kwargs: TypeAlias = Mapping[str, Any]
@@ -200,7 +201,7 @@ def _gates(limits: Iterable[Limit], task: str) -> list[tuple[str, By | None, int
     found: dict[str, tuple[By | None, int]] = {}
     seen: set[tuple[str, type]] = set()
     for limit in limits:
-        name, cost = limit.name or task, limit.cost if isinstance(limit, Rate) else 1
+        name, cost = _name(limit, task), limit.cost if isinstance(limit, Rate) else 1
         if (name, type(limit)) in seen:
             raise ValueError(f"task {task}: two {type(limit).__name__} limits are named {name!r}: give them names")
         seen.add((name, type(limit)))
@@ -209,6 +210,16 @@ def _gates(limits: Iterable[Limit], task: str) -> list[tuple[str, By | None, int
             raise ValueError(f"task {task}: limits named {name!r} go by different things: give one another name=")
         found[name] = limit.by, max(cost, before[1] if before else 1)
     return [(name, *rest) for name, rest in found.items()]
+
+
+def _name(limit: Limit, task: str) -> str:
+    """What a limit is called: as its task, where it has no name of its own. Not all that names a task names a limit."""
+    if limit.name is not None:
+        return limit.name
+    try:
+        return checked_limit_name(task)
+    except ValueError as error:
+        raise ValueError(f"task {task}: its limit needs a name=, as it can't have the task's: {error}") from None
 
 
 def order(fn: Callable[..., Any]) -> list[str]:
@@ -220,7 +231,7 @@ def declared_limits(options: Options, task: str) -> dict[str, str]:
     """The numbers of a task's limits, by their encoded names, as the queue holds them."""
     words: dict[str, list[str]] = {}
     for limit in sorted(options.limits or (), key=lambda each: isinstance(each, Rate)):
-        words.setdefault(lanes.gate(limit.name or task), []).append(limit.words)
+        words.setdefault(lanes.gate(_name(limit, task)), []).append(limit.words)
     return {name: " ".join(each) for name, each in words.items()}
 
 

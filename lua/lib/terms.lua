@@ -35,12 +35,16 @@ function terms.put(field, words)
   end
 end
 
--- The rate that a word says, as it is in a limit, a period in ms and a burst; or nil.
+-- The rate that a word says, as it is in a limit, a period in ms and a burst; or nil. One that would take longer than a
+-- century to fill is less deep than it says: how far it is spent stands as a time, which must be one that can be read.
+local CENTURY_MS = 3153600000000
+
 function terms.rate(text)
   local limit, period, burst = string.match(text or '', '^(%d+)/(%d+)/(%d+)$')
   limit, period, burst = record.number(limit), record.number(period), record.number(burst)
   if limit and period and burst and limit > 0 and period > 0 and burst > 0 then
-    return limit, period, burst
+    period = math.min(period, CENTURY_MS * limit)
+    return limit, period, math.min(burst, math.max(1, math.floor(CENTURY_MS * limit / period)))
   end
   return nil
 end

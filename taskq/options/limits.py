@@ -13,7 +13,7 @@ from typing import Any
 
 from taskq.errors import shown
 from taskq.options.by import By, checked_by, heard_by, told_by
-from taskq.units import Duration, duration_ms, duration_text
+from taskq.units import LONGEST_MS, Duration, duration_ms, duration_text
 
 MOST = 1_000_000_000
 MOST_LIMITS = 8
@@ -80,7 +80,7 @@ class Rate:
         by: as for `Concurrency`.
         name: as for `Concurrency`.
         burst: how many may start at once after a quiet time; default: what comes in a tenth of a second, at least 1
-            and at least `cost`.
+            and at least `cost`. As much must come back within 100 years.
         cost: how much of the rate one job takes, up to `burst`. Default 1.
 
     Raises:
@@ -102,6 +102,8 @@ class Rate:
         burst = max(1, limit * 100 // period_ms, cost) if burst is None else _count(burst, "burst")
         if cost > burst:
             raise ValueError(f"cost={cost} is more than burst={burst}: such a job could never start")
+        if burst * period_ms > LONGEST_MS * limit:
+            raise ValueError(f"rate={shown(rate)} takes more than 100 years to let through burst={burst}: give less")
         object.__setattr__(self, "limit", limit)
         object.__setattr__(self, "period_ms", period_ms)
         object.__setattr__(self, "by", None if by is None else checked_by(by))

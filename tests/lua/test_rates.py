@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.lua.lead import told
 from tests.lua.room import Room
 from tests.lua.test_gates import add, ran, say
 
@@ -118,3 +119,17 @@ def test_the_state_of_a_rate_goes_when_it_tells_nothing_any_more(room):
     add(room, "a")
     ran(room)
     assert 0 < room.client.pttl(room.q.rate("crm")) <= 1_100
+
+
+@pytest.mark.parametrize(
+    "rate", ["1/86400000/1000000000", "1/9244800000/1000000000", "1/3153600000000/5", "3/9999999999999999/7"]
+)
+def test_a_rate_that_takes_centuries_to_fill_holds_and_breaks_no_claim(room, rate):
+    """What is spent stands as a time in µs, of as many digits as are read again."""
+    room.client.hset(room.q.fixed("limits"), "crm", f"r={rate}")
+    add(room, *(f"j{i}" for i in range(20)), lane="-:crm#1000000000")
+    assert len(ran(room)) == 1  # it cost all there was
+    assert ran(room) == []
+    spent = room.client.get(room.q.rate("crm"))
+    assert room.now * 1000 < int(spent) < 10**16
+    assert told(room) == []

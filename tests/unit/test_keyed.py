@@ -224,6 +224,16 @@ def test_limits_that_contradict_each_other_are_refused(limits, says):
         made(limits=limits)
 
 
+def test_a_limit_takes_no_name_from_a_task_that_is_called_as_the_queue_itself():
+    with pytest.raises(ValueError, match="task queue: its limit needs a name="):
+        TaskQ().task(name="queue", limits=Concurrency(1))(lambda: None)
+    named = TaskQ().task(name="queue", limits=Concurrency(1, name="one"), lock="z")(lambda: None)
+    assert keys_of(named) == ("-:!z,one", "")
+    by_default = TaskQ(defaults=Options(limits=Concurrency(1))).task(name="queue")(lambda: None)
+    with pytest.raises(ValueError, match="its limit needs a name="):
+        by_default.plan()
+
+
 @pytest.mark.parametrize(
     "rate, limit, period_ms, burst",
     [
@@ -246,6 +256,16 @@ def test_a_rate_is_read(rate, limit, period_ms, burst):
 def test_what_is_no_rate_is_refused(rate):
     with pytest.raises(ValueError, match="is no rate: give such as"):
         Rate(rate)
+
+
+@pytest.mark.parametrize(
+    "rate, more", [("1/day", {"burst": 36_501}), ("1/107d", {"cost": 10**9}), ("1/36500d", {"burst": 2})]
+)
+def test_a_burst_comes_back_within_a_century(rate, more):
+    with pytest.raises(ValueError, match="more than 100 years"):
+        Rate(rate, **more)
+    assert Rate("1/day", burst=36_500).burst == 36_500
+    assert Rate("1/36500d").burst == 1
 
 
 @pytest.mark.parametrize(
