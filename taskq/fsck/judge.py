@@ -213,6 +213,7 @@ _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("fired", "hash", 8 * _DAY_MS),
     ("events", "stream", None),
     ("(levels|groups|lanes|front|wake|slots|parked|parks):.*", "zset", None),
+    ("executors", "zset", 2 * _DAY_MS),
     ("tags:.*", "zset", 2 * _DAY_MS),
     ("rate:.*", "string", 30 * _DAY_MS),
     ("unique:.*", "string", None),

@@ -54,7 +54,8 @@ def test_it_is_sound_after_every_single_script(room):
 
     for command in stops(room, epochs):
         room.run(command)
-        assert told(room) == [], command.script.name
+        report = check(room)
+        assert (report.told, report.foreign) == ([], []), command.script.name
 
 
 def test_mending_what_is_sound_changes_nothing(room):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from taskq.commands.fsck import JobFacts, Lane, LaneFacts, Row, Wanted, packed, unpacked
@@ -119,6 +122,8 @@ def test_a_marker_is_needed_while_work_waits():
         ("claimed:n.1", "string", -1, "wrong kind"),
         ("stats:30000000", "hash", -1, "no ttl"),
         ("stats", "hash", -1, None),
+        ("executors", "zset", 5, None),
+        ("executors", "zset", -1, "no ttl"),
         ("aside:leases", "string", 5, None),
         ("aside:leases", "set", -1, "no ttl"),
     ],
@@ -139,6 +144,17 @@ def test_every_key_of_the_table_is_known():
     for pattern in PERMANENT:
         if not pattern.startswith("job:"):
             assert isinstance(judge.wanted_key(pattern.replace(".+", "async:0")), Wanted), pattern
+
+
+def test_every_key_that_is_explained_is_known():
+    text = (Path(__file__).parents[2] / "lua" / "README.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+`) \| (string|hash|set|sorted set|stream|list|any) \|", text, re.MULTILINE)
+    names = [
+        name for told, _ in rows for name in re.findall(r"`([^`]+)`", told) if not name.startswith(("{_}", "job:"))
+    ]
+    assert len(names) > 30
+    unknown = [name for name in names if judge.wanted_key(re.sub(r"<\w+>", "7", name)) is None]
+    assert unknown == []
 
 
 @pytest.mark.parametrize("raw", [b"", b"a:b", "grüße".encode(), b"\xff\x00", b"\xed\xb3\xbf"])
