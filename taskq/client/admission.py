@@ -18,6 +18,7 @@ from taskq.settings import checked_name
 from taskq.units import Duration, duration_ms, duration_text
 
 TTL_MAX_MS = 86_400_000
+SLOTS_MAX = 1_000_000_000
 DEFAULT_TTL = "30s"
 _TOKEN = re.compile(r"[a-z0-9._-]+:[A-Za-z0-9._-]{1,64}")
 
@@ -46,10 +47,16 @@ def reserve(namespace: str, queue: str, key: object, *, slots: tuple[int, int], 
     """
     max_concurrency, outside_occupancy = slots
     q = keys.queue(namespace, checked_name(queue, name="queue"))
-    if checked_whole(max_concurrency, "max_concurrency") < 1:
-        raise ValueError(f"max_concurrency={shown(max_concurrency)} is too few: it is how many may run at once, from 1")
-    if checked_whole(outside_occupancy, "outside_occupancy") < 0:
-        raise ValueError(f"outside_occupancy={shown(outside_occupancy)} is negative: it is how many slots others hold")
+    if not 1 <= checked_whole(max_concurrency, "max_concurrency") <= SLOTS_MAX:
+        raise ValueError(
+            f"max_concurrency={shown(max_concurrency)} is out of range: it is how many may run at once, 1 to"
+            f" {SLOTS_MAX:,}"
+        )
+    if not 0 <= checked_whole(outside_occupancy, "outside_occupancy") <= SLOTS_MAX:
+        raise ValueError(
+            f"outside_occupancy={shown(outside_occupancy)} is out of range: it is how many slots others hold, 0 to"
+            f" {SLOTS_MAX:,}"
+        )
     ttl_ms = duration_ms(ttl, name="ttl")
     if not 1 <= ttl_ms <= TTL_MAX_MS:
         raise ValueError(f"ttl={shown(ttl)} is out of range: a reservation holds 1 ms to {duration_text(TTL_MAX_MS)}")

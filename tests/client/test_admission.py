@@ -124,8 +124,10 @@ def test_a_mistyped_queue_is_no_empty_one(app, task, queue):
     [
         ("", {}, "key='' is empty"),
         ([1], {}, r"key=\[1\] can't name a reservation"),
-        ("k", {"max_concurrency": 0}, "max_concurrency=0 is too few"),
-        ("k", {"outside_occupancy": -1}, "outside_occupancy=-1 is negative"),
+        ("k", {"max_concurrency": 0}, "max_concurrency=0 is out of range"),
+        ("k", {"max_concurrency": 2**63}, "max_concurrency=9223372036854775808 is out of range"),
+        ("k", {"outside_occupancy": -1}, "outside_occupancy=-1 is out of range"),
+        ("k", {"outside_occupancy": 10**18}, "outside_occupancy=1000000000000000000 is out of range"),
         ("k", {"ttl": 0}, "ttl=0 is out of range"),
         ("k", {"ttl": "2d"}, "a reservation holds 1 ms to 24h|a reservation holds 1 ms to 1d"),
         ("k", {"ttl": "soon"}, "ttl='soon'"),
