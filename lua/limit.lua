@@ -120,8 +120,8 @@ gate.due(now)
 for class in pairs(lane.unparked) do
   wake.set(class, now)
 end
--- Claims open the rest.
-if (gate.next(now) or now + 1) <= now or age_ms then
+-- Claims open the rest: now, or by a timer that is to ring sooner than the workers know.
+if gate.next(now) or age_ms then
   wake.all(now)
 end
 return { changed, cursor, redis.call('HEXISTS', keys.limits, id) }

@@ -133,3 +133,18 @@ def test_a_rate_that_takes_centuries_to_fill_holds_and_breaks_no_claim(room, rat
     spent = room.client.get(room.q.rate("crm"))
     assert room.now * 1000 < int(spent) < 10**16
     assert told(room) == []
+
+
+@pytest.mark.parametrize("raised", [{"r": "100/1000/1"}, {"r": ""}])
+def test_whoever_sleeps_for_the_old_rate_is_woken_for_the_new_one(room, raised):
+    """It isn't open at this moment, but sooner than any worker's timer says."""
+    say(room, "crm", r="100/1000/1")
+    say(room, "crm=acme", r="1/60000/1")
+    add(room, "a", "b", lane="-:crm=acme")
+    assert ran(room) == ["a"]
+    assert ran(room) == []
+    room.client.delete(room.q.wake("async"))
+    say(room, "crm=acme", **raised)
+    assert room.client.exists(room.q.wake("async"))
+    room.now += 10
+    assert ran(room) == ["b"]
