@@ -6,11 +6,12 @@ are asked one after the other, so the answer is a moment old, as every look is.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
+from taskq import lanes
 from taskq.commands.why import Shut
 from taskq.errors import JobNotFound
 from taskq.keys import queue_of
@@ -106,19 +107,25 @@ def _whole(shut: Shut, queue: str, _: Any) -> _Told:
 
 
 def _gate(shut: Shut, queue: str, _: Any) -> _Told:
-    name = unquote(shut.facts["gate"])
-    mark, rest = name[:1], name[1:]
+    gate, name = shut.facts["gate"], _readable(shut.facts["gate"])
+    mark, rest = gate[:1], _readable(gate[1:])  # as it stands there: a limit may be called `*x`, which is `%2Ax` there
     if mark == "*":
-        return _of_gate(shut, f"task {rest}", f"the limit of task {rest}", resume=f"taskq task resume {rest}")
+        hint = f"taskq task resume {shlex.quote(rest)}"
+        return _of_gate(shut, f"task {rest}", f"the limit of task {rest}", resume=hint)
     if mark == "@":
-        hint = f"taskq queue resume {queue} --key {rest}"
+        hint = f"taskq queue resume {queue} --key {shlex.quote(rest)}"
         return _of_gate(shut, f"key {rest}", f"the limit of key {rest}", resume=hint)
     return _of_gate(shut, f"limit {name}", f"lock {rest}" if mark == "!" else f"limit {name}")
 
 
+def _readable(gate: str) -> str:
+    """The name of a gate, and its value, as they were given."""
+    return "=".join(map(lanes.decoded, gate.split("=")))
+
+
 def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
     kind, held, at = shut.facts["kind"], _number(shut, "held"), _number(shut, "at")
-    numbers: dict[str, Any] = {"name": unquote(shut.facts["gate"])}
+    numbers: dict[str, Any] = {"name": _readable(shut.facts["gate"])}
     if kind == "paused":
         return "paused", f"{subject} is paused" + (f": {resume}" if resume else ""), numbers
     if kind in {"blocked", "rate"}:
