@@ -119,6 +119,11 @@ def _word(each: Needs) -> str:
     return f"{name}={number(amount)}"
 
 
+def listed(wanted: Needs) -> str:
+    """The amounts that are wanted: `cpu=2 and gpu=1`."""
+    return _listed([Needs(takes=(each,)) for each in wanted.takes])
+
+
 def _listed(needs: Sequence[Needs]) -> str:
     words = [_word(each) for each in needs]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -15,7 +15,7 @@ from taskq import lanes
 from taskq.commands.why import Shut
 from taskq.errors import JobNotFound
 from taskq.keys import queue_of
-from taskq.lacking import Lack, Node, able, counted
+from taskq.lacking import Lack, Node, able, counted, listed
 from taskq.needs import NOTHING, Needs, of_class, of_requirement
 from taskq.units import duration_text, rfc3339
 
@@ -156,7 +156,8 @@ def _turn(shut: Shut, queue: str, nodes: Sequence[Node]) -> _Told:
     lanes, jobs = _number(shut, "lanes_ahead"), _number(shut, "jobs_ahead")
     more = "+" if shut.facts["more"] == "1" else ""
     before = f"{counted(jobs, 'job', more)} before it in its lane, {counted(lanes, 'lane')} before that"
-    place = before if jobs or lanes else "it is next"
+    first = f"it is next, once {listed(wanted)} is free on one worker" if wanted.takes else "it is next"
+    place = before if jobs or lanes else first  # who has how much free only the workers know
     position = {"lanes_ahead": lanes, "jobs_ahead": jobs, "more": bool(more)}
     others = _number(shut, "executors")
     found = able(queue, shut.facts["task"], kind, wanted, nodes)

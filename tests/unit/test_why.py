@@ -89,6 +89,8 @@ def gate(name, kind, **facts):
          "all slots are busy, 40/40; it is next"),
         (needing("takes.gpu=1", *FAR), "it needs gpu=1, 4 live workers, none with it: none was given a --capacity"),
         (needing("takes.gpu=1", LARGE), "it needs gpu=1, 3 live workers, none with it"),
+        (needing("takes.cpu=4", LARGE | {"stats": {"slots": 40, "busy": 6}}, jobs_ahead="0", lanes_ahead="0"),
+         "it waits for its turn: it is next, once cpu=4 is free on one worker"),
         (needing("takes.gpu=2", SMALL, LARGE), "it needs gpu=2, 6 live workers, none with it: the largest has gpu=1"),
         (needing("label.zone=eu;takes.tpu=1", SMALL),
          "it needs label zone=eu and tpu=1, 3 live workers, none with them"),
