@@ -168,20 +168,20 @@ function gate.reopen(id, most, now)
     return nil
   end
   local free, look_at = gate.free(id, 1, now)
-  local amount, spec = math.min(most, free, OPENS_MAX), terms.of(id)
+  local amount, spec, first_at = math.min(most, free, OPENS_MAX), terms.of(id), nil
   for _, class in ipairs(amount > 0 and classes or {}) do
     if id == ALL_LANES then
       lane.unparked[class] = true
       redis.call('ZREM', keys.parks(id), class)
     else
       local waits_for = park.lead_out(id, class, amount, purse(id, spec, now))
-      if waits_for then
+      if waits_for and spec.per_us then
         local _, at = bucket.tokens(id, spec, waits_for, now)
-        look_at = math.max(look_at or 0, at)
+        first_at = math.min(first_at or at, at)
       end
     end
   end
-  return look_at, free
+  return first_at or look_at, free
 end
 
 -- When the next gate is to be looked at, or nil. One that stands later than any is put was put before the clock was
@@ -198,13 +198,14 @@ function gate.next(now)
   return at
 end
 
--- A gate that has lanes waiting, or a mark that will pass, is looked at then, and every half a minute.
+-- A gate that has lanes waiting, or a mark that will pass, is looked at then, and every half a minute; the earliest
+-- such wish counts, for what waits under it waits for different times. Once it was looked at only the next one does.
 function gate.look(id, at, now)
-  if at then
-    redis.call('ZADD', keys.gates, clock.text(math.min(at, now + AGAIN_MS)), id)
-  else
-    redis.call('ZADD', keys.gates, 'LT', clock.text(now + AGAIN_MS), id)
-  end
+  redis.call('ZADD', keys.gates, 'LT', clock.text(math.min(at or HUGE, now + AGAIN_MS)), id)
+end
+
+local function look_next(id, at, now)
+  redis.call('ZADD', keys.gates, clock.text(math.min(at, now + AGAIN_MS)), id)
 end
 
 -- Opens the gates whose time has come, so many a call.
@@ -215,9 +216,9 @@ function gate.due(now)
     local shut, till = is_shut(spec, now)
     terms.tidy(spec, now)
     if redis.call('EXISTS', keys.parks(id)) == 1 then
-      gate.look(id, free and free > OPENS_MAX and now or look_at or now + AGAIN_MS, now)
+      look_next(id, free and free > OPENS_MAX and now or look_at or HUGE, now)
     elseif shut and till then
-      gate.look(id, till, now)
+      look_next(id, till, now)
     else
       redis.call('ZREM', keys.gates, id)
     end

@@ -90,13 +90,16 @@ function lane.parked(here)
 end
 
 -- A class whose last parked lane is gone from under a gate is forgotten there, and the gate with its last class.
+-- Returns whether it was.
 function lane.forget_empty(id, class)
-  if redis.call('EXISTS', keys.parked(id, class)) == 0 then
-    redis.call('ZREM', keys.parks(id), class)
-    if redis.call('EXISTS', keys.parks(id)) == 0 then
-      redis.call('ZREM', keys.gates, id)
-    end
+  if redis.call('EXISTS', keys.parked(id, class)) == 1 then
+    return false
   end
+  redis.call('ZREM', keys.parks(id), class)
+  if redis.call('EXISTS', keys.parks(id)) == 0 then
+    redis.call('ZREM', keys.gates, id)
+  end
+  return true
 end
 
 -- Puts a lane that was taken from in its right position, or out of the sets that lead to it. Returns whether a claim

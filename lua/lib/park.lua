@@ -60,7 +60,7 @@ function park.waits(name, id, class)
 end
 
 -- Leads claims to so many lanes of a class that are parked under a gate, in order, as far as there is enough for each:
--- `affords` is told its cost. Returns the cost of the first for which there isn't.
+-- `affords` is told its cost. Returns the cost of the first for which there isn't, the least one if others are left.
 local ROUNDS_MAX = 64
 
 function park.lead_out(id, class, most, affords)
@@ -85,6 +85,5 @@ function park.lead_out(id, class, most, affords)
       break
     end
   end
-  lane.forget_empty(id, class)
-  return waits_for
+  return waits_for or (not lane.forget_empty(id, class) and 1 or nil)
 end

@@ -148,3 +148,27 @@ def test_whoever_sleeps_for_the_old_rate_is_woken_for_the_new_one(room, raised):
     assert room.client.exists(room.q.wake("async"))
     room.now += 10
     assert ran(room) == ["b"]
+
+
+def test_one_that_waits_for_much_holds_up_none_that_waits_for_less(room):
+    """The gate is looked at when the first of those parked under it can go, whichever was parked last."""
+    say(room, "crm", r="1/1000/30")
+    add(room, *(f"cheap{i}" for i in range(40)), priority=5, lane="-:crm")
+    add(room, "dear", lane="-:crm#30")
+    assert len(ran(room)) == 30
+    for _ in range(5):
+        room.now += 1000
+        assert len(ran(room)) == 1
+
+
+def test_what_waits_for_much_in_one_class_holds_up_no_other_class(room):
+    say(room, "crm", r="1/1000/30")
+    add(room, *(f"j{i}" for i in range(30)))
+    assert len(ran(room)) == 30
+    add(room, "dear", lane="-:crm#30")
+    for tenant in ("a", "b", "c"):
+        add(room, tenant, lane=f"{tenant}:crm", executor="thread")
+    assert ran(room) == []
+    for tenant in ("a", "b", "c"):
+        room.now += 1000
+        assert ran(room) == [tenant]
