@@ -54,7 +54,7 @@ for _, id in ipairs(ids) do
   elseif job and record.locked_out(job, now) then
     local lock = gate.taken_lock(job, now)
     if lock then
-      local waited = clock.text(record.number(job.lock_wait, 0) / 1000)
+      local waited = string.format('%.14g', record.number(job.lock_wait, 0) / 1000)
       state.move(job, 'failed', now, { 'reason', 'lock ' .. lock .. ' was not free within ' .. waited .. ' s' })
     else
       -- Free by now: it waits for a worker.

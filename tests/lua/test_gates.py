@@ -409,3 +409,13 @@ def test_fsck_finds_nothing_wrong_with_parked_lanes(room):
     settled(room)
     ids = [fsck.Row(f"default:{name}".encode(), "async:0:acme:crm", "") for name in "ab"]
     assert room.do(fsck.mend_jobs, ids, lease_ms=LEASE_MS) == ["sound", "sound"]
+
+
+@pytest.mark.parametrize("wait_ms,told", [(500, "0.5"), (1_500, "1.5"), (3_600_000, "3600")])
+def test_who_waited_too_long_for_a_lock_says_how_long(room, wait_ms, told):
+    add(room, "a", lane="-:!x")
+    assert ran(room) == ["a"]
+    add(room, "b", lane="-:!x", lock_wait=str(wait_ms))
+    room.now += wait_ms + 1
+    assert room.do(commands.expire, limit=10) == 1
+    assert room.job("b")["reason"] == f"lock x was not free within {told} s"
