@@ -65,7 +65,7 @@ class Strays:
         if now - self._listed >= EVERY_S:
             await self._list(now)
         others = sorted((at, name) for name, at in self._due.items() if at <= now and name not in self._watched)
-        turn = [*self._watched, *(name for _, name in others[: AT_ONCE - len(self._watched)])]
+        turn = [*self._watched, *(name for _, name in others[: max(0, AT_ONCE - len(self._watched))])]
         self._due |= dict.fromkeys(turn, now + EVERY_S)
         await self._queues.each_part([(name, None) for name in turn], self._sweep)
         return LOOK_S

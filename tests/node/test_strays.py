@@ -163,6 +163,17 @@ async def test_of_very_many_a_few_are_looked_at_each_second(leader, ground, monk
     assert len(swept) == len(names)
 
 
+async def test_beside_very_many_that_are_watched_no_others_have_their_turn(leader, ground, monkeypatch):
+    swept = leader.looked_at(monkeypatch)
+    names = [f"q{n:02}" for n in range(3 * AT_ONCE)]
+    await leader.known(*names)
+    await leader.step()
+    leader.strays._watched = set(names[: AT_ONCE + 2])
+    swept.clear()
+    await leader.step(1)
+    assert sorted(swept) == names[: AT_ONCE + 2]
+
+
 async def test_a_queue_that_has_more_comes_again_soon(leader, ground, monkeypatch):
     monkeypatch.setattr(strays, "LIMIT", 3)
     ids = await ground.enqueue(7, due=str(int(time.time() * 1000) + 50))
