@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from taskq import keys
 from taskq.commands import fsck as commands
 from taskq.commands.command import Command
-from taskq.commands.fsck import Gate, GateFacts, JobFacts, Lane, LaneFacts, Row, unpacked
+from taskq.commands.fsck import Gate, JobFacts, Lane, LaneFacts, Row, unpacked
 from taskq.errors import BadRecord
 from taskq.fsck import judge
 from taskq.fsck.judge import Breach
@@ -179,15 +179,8 @@ class Walker:
                 found: list[Row] = []
                 yield from self._each_slice(name, _gather(found))
                 lanes |= {Lane(rest, unpacked(row.id)) for row in found}
-        for some in _slices(sorted(lanes)):
-            facts: list[LaneFacts] = yield commands.survey_lanes(self._q, some)
-            wrong = [each for each in facts if any(judge.of_lane(each))]
-            after = wrong
-            if wrong and self._repair:
-                broken = [each.lane for each in wrong]
-                yield commands.mend_lanes(self._q, broken)
-                after = yield commands.survey_lanes(self._q, broken)
-            self.report.tell(_all(judge.of_lane, wrong), _all(judge.of_lane, after))
+        of = _Survey(commands.survey_lanes, commands.mend_lanes, judge.of_lane, lambda fact: fact.lane)
+        yield from self._compare(sorted(lanes), of)
 
     def _look_at_gates(self, names: Iterable[str]) -> Step[None]:
         gates = {Gate("+")}
@@ -200,15 +193,20 @@ class Walker:
                 classes: list[Row] = []
                 yield from self._each_slice(name, _gather(classes))
                 gates |= {Gate(rest, unpacked(row.id)) for row in classes}
-        for some in _slices(sorted(gates)):
-            facts: list[GateFacts] = yield commands.survey_gates(self._q, some)
-            wrong = [each for each in facts if any(judge.of_gate(each))]
+        of = _Survey(commands.survey_gates, commands.mend_gates, judge.of_gate, lambda fact: fact.gate)
+        yield from self._compare(sorted(gates), of)
+
+    def _compare(self, rows: Sequence[Any], of: _Survey) -> Step[None]:
+        """Slice by slice: what is wrong there, and what still is once it was mended."""
+        for some in _slices(rows):
+            facts: list[Any] = yield of.survey(self._q, some)
+            wrong = [each for each in facts if any(of.judge(each))]
             after = wrong
             if wrong and self._repair:
-                broken = [each.gate for each in wrong]
-                yield commands.mend_gates(self._q, broken)
-                after = yield commands.survey_gates(self._q, broken)
-            self.report.tell(_all(judge.of_gate, wrong), _all(judge.of_gate, after))
+                broken = [of.row(each) for each in wrong]
+                yield of.mend(self._q, broken)
+                after = yield of.survey(self._q, broken)
+            self.report.tell(_all(of.judge, wrong), _all(of.judge, after))
 
     def _each_slice(self, name: str, look: Callable[[Sequence[Row]], Step[None]]) -> Step[None]:
         cursor = ""
@@ -217,6 +215,15 @@ class Walker:
             yield from look(rows)
             if not cursor:
                 return
+
+
+class _Survey(NamedTuple):
+    """How one kind of thing is looked at and mended: by rows, of which facts are told, each judged by itself."""
+
+    survey: Callable[[QueueKeys, Sequence[Any]], Command[Any]]
+    mend: Callable[[QueueKeys, Sequence[Any]], Command[Any]]
+    judge: Callable[[Any], Iterator[Breach]]
+    row: Callable[[Any], Any]
 
 
 def _gather(into: list[Row]) -> Callable[[Sequence[Row]], Step[None]]:
