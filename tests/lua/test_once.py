@@ -172,10 +172,13 @@ def test_one_that_failed_begins_anew(room):
     room.now += 10
     assert send(room, new("b", once=REPLACE, payload=b"2")) == ["replaced default:a"]
     record = room.job()
-    assert record["state"] == "available" and record["epoch"] == str(epoch)  # noqa: PT018
+    assert record["state"] == "available"
+    assert record["epoch"] == str(epoch)
     assert not {"attempt", "error:1", "max_attempts", "worker"} & record.keys()
     (job,) = room.claim()
-    assert job.attempt == 1 and job.epoch > epoch and "retryable" not in room.keyspace.dump()  # noqa: PT018
+    assert job.attempt == 1
+    assert job.epoch > epoch
+    assert "retryable" not in room.keyspace.dump()
     # What its former holder still says changes nothing.
     assert room.do(commands.complete, worker="n.1", done=[commands.Done("default:a", epoch, b"")]) == ["lost"]
 

@@ -34,7 +34,7 @@ def claim(start, settings, table, limit):
     return server, q, held
 
 
-def main():  # noqa: C901, PLR0912, PLR0915
+def main():  # noqa: C901, PLR0912, PLR0915 (a list of parts to play, each a line or two)
     ends = Ends.from_argv(sys.argv[1:])
     tie(ends.parent_pid)
     table = Table.attach(ends.table_fd)
@@ -104,7 +104,7 @@ def main():  # noqa: C901, PLR0912, PLR0915
             channel.say(end, Drained())
             sys.exit(0)
         if getattr(message, "op", "") in {"lost", "cancel", "force"}:
-            print(f"{message.op} {message.id}", flush=True)  # noqa: T201
+            print(f"{message.op} {message.id}", flush=True)  # noqa: T201 (what the test reads)
 
 
 main()

@@ -106,7 +106,7 @@ def test_the_greeting_tells_what_the_node_must_know():
             raise SystemError("no")
 
     @app.task(name="rude")
-    def rude(x=Rude()):  # noqa: B008
+    def rude(x=Rude()):  # noqa: B008 (a user's own)
         pass
 
     hello = greeting(app, [])
