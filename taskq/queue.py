@@ -169,7 +169,13 @@ class Queue:
         return await self._home.aclient.weigh(self.name, {**(weights or {}), **more})
 
     def age(self, duration: Duration) -> bool:
-        """Let a waiting lane count as one priority higher for each such time that it has waited; 0: none does."""
+        """Let a waiting lane count as one priority higher for each such time that it has waited; 0 (the default): never.
+        Whether that changed anything.
+
+        Raises:
+            ValueError: no duration.
+            QueueNotFound: nothing was ever enqueued in the queue.
+        """
         return self._home.client.limit(self.name, limiting.WHOLE, limiting.words_of(age=duration)).changed
 
     async def aage(self, duration: Duration) -> bool:
@@ -179,7 +185,11 @@ class Queue:
     # --- its jobs
 
     def purge(self, *, states: Sequence[str] = WAITING) -> int:
-        """Cancel its waiting jobs (reason `purged`), all or those of some states; how many. Running ones go on."""
+        """Cancel its waiting jobs (reason `purged`), all or those of some states; how many. Running ones go on.
+
+        Raises:
+            ValueError: a state in which no job waits.
+        """
         return self._home.client.purge(self.name, states=states)
 
     async def apurge(self, *, states: Sequence[str] = WAITING) -> int:
@@ -193,6 +203,9 @@ class Queue:
             states: which; the failed and the cancelled unless it says otherwise.
             older_than: only those that ended at least so long ago.
             limit: at most so many, state after state, the longest ended of each first; None for all.
+
+        Raises:
+            ValueError: a state in which no job has ended, or a bad duration or limit.
         """
         return self._home.client.clear(self.name, states=states, older_than=older_than, limit=limit)
 
@@ -203,7 +216,11 @@ class Queue:
         return await self._home.aclient.clear(self.name, states=states, older_than=older_than, limit=limit)
 
     def counts(self) -> Counts:
-        """How many jobs are in each state, and whether the queue is paused."""
+        """How many jobs are in each state, and whether the queue is paused.
+
+        Raises:
+            QueueNotFound: nothing was ever enqueued in the queue, and no worker serves it.
+        """
         return self._home.inspector.counts(self.name)
 
     async def acounts(self) -> Counts:
