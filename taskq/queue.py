@@ -169,7 +169,7 @@ class Queue:
         return await self._home.aclient.weigh(self.name, {**(weights or {}), **more})
 
     def age(self, duration: Duration) -> bool:
-        """Let a waiting lane count as one priority higher for each such time that it has waited; 0 (the default): never.
+        """Let a waiting lane count as one priority higher for each such time that it has waited; 0: none does.
         Whether that changed anything.
 
         Raises:
