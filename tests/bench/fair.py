@@ -23,8 +23,7 @@ KEYS = 10_000
 def lanes(url: str) -> list[Row]:
     """Redis' CPU for claim and complete: a limit that doesn't bind, and 10,000 fairness keys, beside a plain lane."""
     with redis.Redis.from_url(url, protocol=2) as client:
-        for name in lua.names():
-            client.script_load(lua.load(name).source)
+        _load(client)
         found = []
         for lane in ("", "-:crm", "t%:"):
             client.hset(keys.queue("bench", "default").fixed("limits"), "crm", "c=1000000")
@@ -42,6 +41,7 @@ def waits(url: str) -> list[Row]:
     app = TaskQ(url, namespace="bench")
     draw = random.Random(7)
     with redis.Redis.from_url(url, protocol=2) as client, node(url):
+        _load(client)
         until(lambda: client.zcard("bench:{_}:nodes") > 0)
         _waits(app, client, draw, 20)
         idle = _waits(app, client, draw, ROUNDS)
@@ -54,6 +54,11 @@ def waits(url: str) -> list[Row]:
     app.close()
     what = f"wait of other tenants beside {BACKLOG:,} ({left:,} left at the end), p99"
     return [Row(what, _p99(beside), "ms", _p99(idle), "ms idle", "≤ 3")]
+
+
+def _load(client: redis.Redis) -> None:
+    for name in lua.names():
+        client.script_load(lua.load(name).source)
 
 
 def _p99(values_ms: list[float]) -> float:
