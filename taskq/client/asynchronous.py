@@ -234,8 +234,7 @@ class AsyncClient:
     ) -> list[ClaimedJob]:
         """Takes waiting jobs, best first, queue after queue, for an executor; see `claiming.asked`.
 
-        Sent again because its answer was lost, it gives the same jobs: each call has a name of its own. Of several
-        queues, what the first gave is returned though a later one doesn't answer.
+        Sent again, a call gives the same jobs. What the first queues gave is returned though a later one is away.
         """
         what = asked(
             self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
@@ -246,6 +245,8 @@ class AsyncClient:
             if len(given) == limit:
                 break
             try:
+                if q.name not in self._known:
+                    await self.register(q.name)
                 known = None
                 if what.place is not None:
                     known = await run_async(self.server, what.classes(q))
@@ -254,6 +255,7 @@ class AsyncClient:
                 if not given:
                     raise
                 break
+            await self._remind(q.name)
             given += some
         return given
 

@@ -154,7 +154,8 @@ def asked(
 
     Args:
         settings: the client's.
-        queues: one or several, in the order in which they are asked.
+        queues: one or several, in the order in which they are asked. Each is registered, as one that a worker serves
+            is: an executor too may begin before the first job.
         worker: who will hold the jobs, such as "render-3": 1 to 128 of A-Z a-z 0-9 . _ : @ -
         poller: who of the worker asks; kept beside it.
         limit: at most so many jobs, 1 to 250.

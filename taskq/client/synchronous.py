@@ -231,8 +231,7 @@ class Client:
     ) -> list[ClaimedJob]:
         """Takes waiting jobs, best first, queue after queue, for an executor; see `claiming.asked`.
 
-        Sent again because its answer was lost, it gives the same jobs: each call has a name of its own. Of several
-        queues, what the first gave is returned though a later one doesn't answer.
+        Sent again, a call gives the same jobs. What the first queues gave is returned though a later one is away.
         """
         what = asked(
             self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
@@ -243,12 +242,15 @@ class Client:
             if len(given) == limit:
                 break
             try:
+                if q.name not in self._known:
+                    self.register(q.name)
                 known = run(self.server, what.classes(q)) if what.place else None
                 some = run(self.server, what.command(q, limit - len(given), known))
             except Unavailable:
                 if not given:
                     raise
                 break
+            self._remind(q.name)
             given += some
         return given
 

@@ -211,6 +211,7 @@ _KEYS: tuple[tuple[str, str, int | None], ...] = (
     ("|".join(_ZSETS), "zset", None),
     ("classes|kinds|meta|stats|limits|weights", "hash", None),
     ("fired", "hash", 8 * _DAY_MS),
+    ("executors", "zset", 25 * _HOUR_MS),
     ("events", "stream", None),
     ("(levels|groups|lanes|front|wake|slots|parked|parks):.*", "zset", None),
     ("executors", "zset", 2 * _DAY_MS),

@@ -19,6 +19,8 @@ from taskq import (
     keys,
 )
 from taskq.record.lease import Claimant, Lease, read_token, token
+from tests.lua.lead import check
+from tests.lua.room import Room
 from tests.waiting import wait_until
 
 
@@ -499,3 +501,12 @@ async def test_awaited_it_is_the_same(app):
 def test_what_an_executor_cannot_have_is_refused(client, wrong):
     with pytest.raises(ValueError, match=r"labels|resources|free"):
         client.claim("video", worker="ext-1", **wrong)
+
+
+def test_a_queue_that_an_executor_asks_is_registered_as_one_that_a_worker_serves(client, raw, namespace):
+    assert client.claim(["video", "audio"], worker="ext-1") == []
+    cluster = keys.cluster(namespace)
+    assert raw.smembers(cluster.fixed("queues")) == {b"audio", b"video"}
+    for name in ("video", "audio"):
+        report = check(Room(raw, keys.queue(namespace, name)))
+        assert (report.found.total(), report.foreign) == (0, [])

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from taskq import keys, scripts
+from taskq.fsck import judge
 from taskq.state import State
 
 PREAMBLE = scripts.expand("-- @include lib/args.lua\n-- @include lib/keys.lua\n")
@@ -67,6 +68,18 @@ def test_no_built_key_has_the_name_of_a_fixed_one():
     """Both live in one table."""
     fixed = {name for script in scripts.names() for name in scripts.load(script).keys}
     assert not fixed & (BUILT.keys() | OF_THE_CLUSTER.keys() | {"bind"})
+
+
+FIXED_OF_THE_CLUSTER = {"nodes", "queues", "leader", "control", "locks", "fence", "schedules", "outboxes"}
+
+
+def test_fsck_knows_every_key_of_a_queue(q):
+    """Whoever adds a key says here or in `taskq/fsck/judge.py` whose it is, or fsck would call it foreign."""
+    fixed = {name for script in scripts.names() for name in scripts.load(script).keys} - {"prefix"}
+    assert {name for name in fixed if judge.wanted_key(name) is None} == FIXED_OF_THE_CLUSTER
+    built = {name: getattr(q, name)(*BUILT[name]).removeprefix(q.prefix) for name in BUILT}
+    unknown = {name for name, key in built.items() if judge.wanted_key(key) is None}
+    assert unknown == {"job", "done"}, "records are told of apart, and a channel is no key"
 
 
 def test_the_moves_that_lua_allows_are_those_of_the_table(raw, q):
