@@ -144,7 +144,8 @@ class Keyed:
             found = kwargs.get(name, default)
             if found is inspect.Parameter.empty:
                 raise BadArguments(
-                    f"{self._task}: {option}= needs {name!r}, and this call doesn't say it: give {name}=…"
+                    f"{self._task}: {option}= names the task's parameter {name!r}, and this call has no value for it:"
+                    f" give the task {name}=…"
                 )
             return found
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from taskq import commands, keys
-from taskq.client import admission, batch, claims, limiting, operations, sweep
+from taskq.client import admission, batch, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation
-from taskq.client.claiming import ClaimedJob, asked
 from taskq.client.ending import ended, look_again, still_waits, until
+from taskq.client.executing_async import AsyncExecuting
 from taskq.commands import Bound, Changed, Command, NewJob
 from taskq.connection import AsyncServer, connect_async, run_async, run_many_async
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
-from taskq.record.lease import Lease
-from taskq.settings import Settings, checked_name, resolve
+from taskq.settings import Settings, resolve
 from taskq.units import Duration
 
 
-class AsyncClient:
+class AsyncClient(AsyncExecuting):
     """Adds, reads and changes jobs and queues by their names; each call is awaited. Usable from several event loops.
 
     Args:
@@ -31,6 +28,8 @@ class AsyncClient:
         namespace: as for TaskQ.
         deadline: the longest a call takes before it raises Unavailable; default 5 s.
         settings: all of it at once, instead.
+
+    `async with AsyncClient(…) as client:` closes its connections at the end of the block.
     """
 
     def __init__(
@@ -49,7 +48,11 @@ class AsyncClient:
     # --- adding
 
     async def add(self, q: QueueKeys, job: NewJob, *, exists: str = "existing") -> str:
-        """Adds one job: `available`, `scheduled` or `existing`. See `commands.enqueue`."""
+        """Adds one job: `available`, `scheduled` or `existing` (its id was taken; that job is untouched), and where its
+        unique key is another job's, `existing <id>` or `replaced <id>`. Programs use `task.enqueue`, which builds it.
+
+        With `exists="raise"` a taken id is JobAlreadyExists.
+        """
         if q.name not in self._known:
             await self.register(q.name)
         word = (await run_async(self.server, commands.enqueue(q, (job,), exists=exists)))[0]
@@ -91,18 +94,6 @@ class AsyncClient:
             progress.take([call], [words])
         return None
 
-    async def register(self, queue: str) -> None:
-        """Makes a queue known to everybody who lists them; once a process is enough."""
-        await run_async(self.server, operations.register(self._namespace, queue))
-        self._known[queue] = time.monotonic()
-
-    async def _remind(self, queue: str) -> None:
-        """Registers a queue again, now and then: a server may have been emptied. If it fails now, the next will do."""
-        if time.monotonic() - self._known[queue] > batch.REGISTER_AGAIN_S:
-            self._known[queue] = time.monotonic()
-            with suppress(TaskQError):
-                await run_async(self.server, operations.register(self._namespace, queue), deadline_s=1.0)
-
     # --- jobs
 
     async def job(self, id: str) -> JobRecord:
@@ -138,7 +129,14 @@ class AsyncClient:
             await asyncio.sleep(pause_s)
 
     async def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
-        """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""
+        """Cancels one job: `removed` (it waited), `requested` (it runs, and its worker is asked) or `too_late` (it has
+        ended). JobNotFound if there is none.
+
+        Args:
+            id: the full id.
+            running: whether a running job may be asked to stop; False: InvalidTransition.
+            force: its worker may be replaced to stop what can't be interrupted.
+        """
         return await run_async(self.server, operations.cancel(self._namespace, id, running=running, force=force))
 
     async def cancel_many(
@@ -150,7 +148,9 @@ class AsyncClient:
         )
 
     async def retry(self, id: str) -> str:
-        """Runs one job again as if new. See `commands.retry`."""
+        """Runs one job again as if new: attempt 0, errors and result cleared. Its new state;
+        JobNotFound if there is none, InvalidTransition if it waits or runs.
+        """
         return await run_async(self.server, operations.retry(self._namespace, id))
 
     async def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
@@ -158,7 +158,9 @@ class AsyncClient:
         return await self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
 
     async def reprioritise(self, id: str, priority: int) -> str:
-        """Gives one job another priority; the state it is in. See `commands.reprioritise`."""
+        """Gives one job another priority, −512 … 511, higher first; the state it is in. JobNotFound if there is none,
+        InvalidTransition if it has ended.
+        """
         return await run_async(self.server, operations.reprioritise(self._namespace, id, priority))
 
     # --- queues: each raises QueueNotFound for one in which nothing was ever enqueued
@@ -196,7 +198,9 @@ class AsyncClient:
         return count
 
     async def limit(self, queue: str, entry: str, words: Mapping[str, Any]) -> Changed:
-        """Says something of a limit, a task, a fairness key or the queue as a whole. See `client.limiting`."""
+        """Says something of a limit, a task, a fairness key or the queue as a whole. Programs use `app.queue(q).limit`,
+        `.block`, `.pause`, which build `entry` and `words`.
+        """
         return cast("Changed", await self._drive(limiting.change(await self._there(queue), entry, words)))
 
     async def limits(self, queue: str) -> list[dict[str, Any]]:
@@ -208,132 +212,6 @@ class AsyncClient:
         """Sets weights of fairness keys; None takes one away. All there are then."""
         found: dict[str, int] = await self._drive(limiting.weigh(await self._there(queue), weights))
         return found
-
-    async def _there(self, queue: str) -> QueueKeys:
-        """The keys of a queue that exists: a mistyped name must not look like success."""
-        q = keys.queue(self._namespace, checked_name(queue, name="queue"))
-        if queue not in self._known:
-            await run_async(self.server, commands.expect_queue(keys.cluster(self._namespace), queue))
-        return q
-
-    # --- claims, for executors that aren't our worker. See `claims` and lua/README.md
-
-    async def claim(
-        self,
-        queues: str | Sequence[str],
-        *,
-        worker: str,
-        poller: str = "",
-        limit: int = 1,
-        start: bool = True,
-        offer_ttl: Duration = 30,
-        lease: Duration | None = None,
-        request: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        free: Mapping[str, float | str] | None = None,
-    ) -> list[ClaimedJob]:
-        """Takes waiting jobs, best first, queue after queue, for an executor; see `claiming.asked`.
-
-        Sent again, a call gives the same jobs. What the first queues gave is returned though a later one is away.
-        """
-        what = asked(
-            self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
-            lease=lease, request=request, labels=labels, free=free,
-        )  # fmt: skip
-        given: list[ClaimedJob] = []
-        for q in what.queues:
-            if len(given) == limit:
-                break
-            try:
-                if q.name not in self._known:
-                    await self.register(q.name)
-                known = None
-                if what.place is not None:
-                    known = await run_async(self.server, what.classes(q))
-                some = await run_async(self.server, what.command(q, limit - len(given), known))
-            except Unavailable:
-                if not given:
-                    raise
-                break
-            await self._remind(q.name)
-            given += some
-        return given
-
-    async def start(self, token: str, *, lease: Duration | None = None) -> None:
-        """Makes an offer a lease: now the job runs. Again, it only renews. ClaimNotFound if the offer is over."""
-        await run_async(self.server, claims.start(self.settings, token, lease))
-
-    async def release(self, token: str) -> str:
-        """Gives an offer or a job back untouched, the attempt refunded. See `claims.release`."""
-        return await run_async(self.server, claims.release(self.settings, token))
-
-    async def renew(self, token: str, *, lease: Duration | None = None) -> str:
-        """Extends a lease: `ok`, or `cancel` or `force` if the job shall stop. See `claims.renew`."""
-        return await run_async(self.server, claims.renew(self.settings, token, lease))
-
-    async def complete(self, token: str, result: Any = None) -> None:
-        """Ends a job well. Told again it is done once; LeaseLost if another holds it."""
-        await run_async(self.server, claims.complete(self.settings, token, result))
-
-    async def fail(
-        self, token: str, error: BaseException | str, *, retry: bool = True, delay: Duration | None = None
-    ) -> str:
-        """Ends an attempt badly: `retryable`, `failed` or `cancelled`. See `claims.fail`."""
-        found = await run_async(self.server, claims.seen(self.settings, token))
-        return await run_async(
-            self.server, claims.fail(self.settings, token, error, retry=retry, delay=delay, found=found)
-        )
-
-    async def report(
-        self, token: str, n: float | None = None, total: float | None = None, note: str | None = None
-    ) -> None:
-        """Keeps how far a job is, for those who look at it."""
-        await run_async(self.server, claims.report(self.settings, token, n, total, note))
-
-    async def get_claim(self, token: str) -> Lease:
-        """The claim as it stands: an offer or a lease. ClaimNotFound if it is over, or this is no token."""
-        return await run_async(self.server, claims.by_token(self.settings, token))
-
-    async def outstanding(self, queue: str | None = None) -> int:
-        """How many jobs wait, in any of the waiting states, or are offered and not started; None: of all queues."""
-        count = 0
-        for q in await self._chosen(queue):
-            count += claims.waiting(await run_async(self.server, commands.counts(q)))
-            count += sum(lease.offered for lease in await self._leases(q))
-        return count
-
-    async def has_outstanding(self, attempt_key: str) -> bool:
-        """Whether this attempt of a job waits, or is offered and not started; False for what is no attempt's key."""
-        command = claims.has_outstanding(self.settings, attempt_key)
-        return command is not None and await run_async(self.server, command)
-
-    async def lease(self, attempt_key: str) -> Lease:
-        """Who holds this attempt of a job. LeaseLost if nobody does."""
-        return await run_async(self.server, claims.by_key(self.settings, attempt_key))
-
-    async def leases(self, queue: str | None = None) -> list[Lease]:
-        """All leases and offers, of one queue or of all, those that end first before the others."""
-        found: list[Lease] = []
-        for q in await self._chosen(queue):
-            found += await self._leases(q)
-        return found
-
-    async def _chosen(self, queue: str | None) -> list[QueueKeys]:
-        """One queue, which must exist, or all."""
-        if queue is not None:
-            return [await self._there(queue)]
-        names = await run_async(self.server, commands.queues(keys.cluster(self._namespace)))
-        return [keys.queue(self._namespace, name) for name in names]
-
-    async def _leases(self, q: QueueKeys) -> list[Lease]:
-        found: dict[str, Lease] = {}
-        offset = 0
-        while True:
-            page = await run_async(self.server, commands.leases(q, offset=offset, limit=claims.PAGE))
-            found |= {lease.id: lease for lease in claims.leases_of(page)}
-            offset += claims.PAGE
-            if offset >= page.total:
-                return list(found.values())
 
     # --- reservations: slots taken before there is a job
 
@@ -347,11 +225,15 @@ class AsyncClient:
         return await run_async(self.server, command)
 
     async def bind(self, token: str, job: NewJob) -> Bound:
-        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. See `commands.bind`."""
+        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. It raises what `Queue.bind`
+        does, which builds the job.
+        """
         return await run_async(self.server, admission.bind(self._namespace, token, job))
 
     async def release_reservation(self, token: str) -> None:
-        """Gives a reservation back. See `commands.release_reservation`."""
+        """Gives a reservation back: one that isn't bound, or whose job has ended. AdmissionNotFound if there is none
+        (any more), AdmissionConflict if its job lives.
+        """
         await run_async(self.server, admission.release(self._namespace, token))
 
     async def finalize(self, queue: str, key: object) -> bool:
@@ -373,7 +255,7 @@ class AsyncClient:
         return await run_async(self.server, operations.release_lock(self._namespace, name, fence))
 
     async def task_info(self, task: str) -> dict[str, str] | None:
-        """What the nodes say of a task. See `commands.task_info`."""
+        """What the nodes say of a task, by word; None where none has named it for a day."""
         return await run_async(self.server, operations.task_info(self._namespace, task))
 
     async def ping(self) -> bool:
@@ -383,6 +265,12 @@ class AsyncClient:
     async def close(self) -> None:
         """Closes this loop's connections; a later call opens new ones."""
         await self.server.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def _all(self, operation: operations.Operation[operations.T]) -> operations.T:
         replies: list[Any] = []

@@ -51,6 +51,13 @@ class ClaimedJob:
     offered: bool
     fields: Mapping[bytes, bytes]
 
+    def __repr__(self) -> str:
+        state = "offered" if self.offered else "running"
+        return (
+            f"ClaimedJob(id={self.id!r}, task={self.task!r}, epoch={self.epoch}, attempt={self.attempt},"
+            f" state={state!r})"
+        )
+
     @property
     def queue(self) -> str:
         """The job's queue."""
@@ -59,7 +66,7 @@ class ClaimedJob:
     @property
     def task(self) -> str:
         """The task's name."""
-        return self.fields[b"task"].decode("utf-8", "replace")
+        return self.fields.get(b"task", b"").decode("utf-8", "replace")
 
     @property
     def attempt_key(self) -> str:

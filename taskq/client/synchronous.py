@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from taskq import commands, keys
-from taskq.client import admission, batch, claims, limiting, operations, sweep
+from taskq.client import admission, batch, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation
-from taskq.client.claiming import ClaimedJob, asked
 from taskq.client.ending import ended, look_again, still_waits, until
+from taskq.client.executing import Executing
 from taskq.commands import Bound, Changed, Command, NewJob
 from taskq.connection import Server, connect, run, run_many
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
-from taskq.record.lease import Lease
-from taskq.settings import Settings, checked_name, resolve
+from taskq.settings import Settings, resolve
 from taskq.units import Duration
 
 
-class Client:
+class Client(Executing):
     """Adds, reads and changes jobs and queues by their names; each call does its I/O and gives the answer.
 
     Args:
@@ -30,6 +28,8 @@ class Client:
         namespace: as for TaskQ.
         deadline: the longest a call takes before it raises Unavailable; default 5 s.
         settings: all of it at once, instead.
+
+    `with Client(…) as client:` closes its connections at the end of the block.
     """
 
     def __init__(
@@ -48,7 +48,11 @@ class Client:
     # --- adding
 
     def add(self, q: QueueKeys, job: NewJob, *, exists: str = "existing") -> str:
-        """Adds one job: `available`, `scheduled` or `existing`. See `commands.enqueue`."""
+        """Adds one job: `available`, `scheduled` or `existing` (its id was taken; that job is untouched), and where its
+        unique key is another job's, `existing <id>` or `replaced <id>`. Programs use `task.enqueue`, which builds it.
+
+        With `exists="raise"` a taken id is JobAlreadyExists.
+        """
         if q.name not in self._known:
             self.register(q.name)
         word = run(self.server, commands.enqueue(q, (job,), exists=exists))[0]
@@ -88,18 +92,6 @@ class Client:
             progress.take([call], [words])
         return None
 
-    def register(self, queue: str) -> None:
-        """Makes a queue known to everybody who lists them; once a process is enough."""
-        run(self.server, operations.register(self._namespace, queue))
-        self._known[queue] = time.monotonic()
-
-    def _remind(self, queue: str) -> None:
-        """Registers a queue again, now and then: a server may have been emptied. If it fails now, the next will do."""
-        if time.monotonic() - self._known[queue] > batch.REGISTER_AGAIN_S:
-            self._known[queue] = time.monotonic()
-            with suppress(TaskQError):
-                run(self.server, operations.register(self._namespace, queue), deadline_s=1.0)
-
     # --- jobs
 
     def job(self, id: str) -> JobRecord:
@@ -135,7 +127,14 @@ class Client:
             time.sleep(pause_s)
 
     def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
-        """Cancels one job: `removed`, `requested` or `too_late`. See `commands.cancel`."""
+        """Cancels one job: `removed` (it waited), `requested` (it runs, and its worker is asked) or `too_late` (it has
+        ended). JobNotFound if there is none.
+
+        Args:
+            id: the full id.
+            running: whether a running job may be asked to stop; False: InvalidTransition.
+            force: its worker may be replaced to stop what can't be interrupted.
+        """
         return run(self.server, operations.cancel(self._namespace, id, running=running, force=force))
 
     def cancel_many(
@@ -147,7 +146,9 @@ class Client:
         )
 
     def retry(self, id: str) -> str:
-        """Runs one job again as if new. See `commands.retry`."""
+        """Runs one job again as if new: attempt 0, errors and result cleared. Its new state;
+        JobNotFound if there is none, InvalidTransition if it waits or runs.
+        """
         return run(self.server, operations.retry(self._namespace, id))
 
     def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
@@ -155,7 +156,9 @@ class Client:
         return self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
 
     def reprioritise(self, id: str, priority: int) -> str:
-        """Gives one job another priority; the state it is in. See `commands.reprioritise`."""
+        """Gives one job another priority, −512 … 511, higher first; the state it is in. JobNotFound if there is none,
+        InvalidTransition if it has ended.
+        """
         return run(self.server, operations.reprioritise(self._namespace, id, priority))
 
     # --- queues: each raises QueueNotFound for one in which nothing was ever enqueued
@@ -193,7 +196,9 @@ class Client:
         return count
 
     def limit(self, queue: str, entry: str, words: Mapping[str, Any]) -> Changed:
-        """Says something of a limit, a task, a fairness key or the queue as a whole. See `client.limiting`."""
+        """Says something of a limit, a task, a fairness key or the queue as a whole. Programs use `app.queue(q).limit`,
+        `.block`, `.pause`, which build `entry` and `words`.
+        """
         return cast("Changed", self._drive(limiting.change(self._there(queue), entry, words)))
 
     def limits(self, queue: str) -> list[dict[str, Any]]:
@@ -205,125 +210,6 @@ class Client:
         """Sets weights of fairness keys; None takes one away. All there are then."""
         found: dict[str, int] = self._drive(limiting.weigh(self._there(queue), weights))
         return found
-
-    def _there(self, queue: str) -> QueueKeys:
-        """The keys of a queue that exists: a mistyped name must not look like success."""
-        q = keys.queue(self._namespace, checked_name(queue, name="queue"))
-        if queue not in self._known:
-            run(self.server, commands.expect_queue(keys.cluster(self._namespace), queue))
-        return q
-
-    # --- claims, for executors that aren't our worker. See `claims` and lua/README.md
-
-    def claim(
-        self,
-        queues: str | Sequence[str],
-        *,
-        worker: str,
-        poller: str = "",
-        limit: int = 1,
-        start: bool = True,
-        offer_ttl: Duration = 30,
-        lease: Duration | None = None,
-        request: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        free: Mapping[str, float | str] | None = None,
-    ) -> list[ClaimedJob]:
-        """Takes waiting jobs, best first, queue after queue, for an executor; see `claiming.asked`.
-
-        Sent again, a call gives the same jobs. What the first queues gave is returned though a later one is away.
-        """
-        what = asked(
-            self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
-            lease=lease, request=request, labels=labels, free=free,
-        )  # fmt: skip
-        given: list[ClaimedJob] = []
-        for q in what.queues:
-            if len(given) == limit:
-                break
-            try:
-                if q.name not in self._known:
-                    self.register(q.name)
-                known = run(self.server, what.classes(q)) if what.place else None
-                some = run(self.server, what.command(q, limit - len(given), known))
-            except Unavailable:
-                if not given:
-                    raise
-                break
-            self._remind(q.name)
-            given += some
-        return given
-
-    def start(self, token: str, *, lease: Duration | None = None) -> None:
-        """Makes an offer a lease: now the job runs. Again, it only renews. ClaimNotFound if the offer is over."""
-        run(self.server, claims.start(self.settings, token, lease))
-
-    def release(self, token: str) -> str:
-        """Gives an offer or a job back untouched, the attempt refunded. See `claims.release`."""
-        return run(self.server, claims.release(self.settings, token))
-
-    def renew(self, token: str, *, lease: Duration | None = None) -> str:
-        """Extends a lease: `ok`, or `cancel` or `force` if the job shall stop. See `claims.renew`."""
-        return run(self.server, claims.renew(self.settings, token, lease))
-
-    def complete(self, token: str, result: Any = None) -> None:
-        """Ends a job well. Told again it is done once; LeaseLost if another holds it."""
-        run(self.server, claims.complete(self.settings, token, result))
-
-    def fail(self, token: str, error: BaseException | str, *, retry: bool = True, delay: Duration | None = None) -> str:
-        """Ends an attempt badly: `retryable`, `failed` or `cancelled`. See `claims.fail`."""
-        found = run(self.server, claims.seen(self.settings, token))
-        command = claims.fail(self.settings, token, error, retry=retry, delay=delay, found=found)
-        return run(self.server, command)
-
-    def report(self, token: str, n: float | None = None, total: float | None = None, note: str | None = None) -> None:
-        """Keeps how far a job is, for those who look at it."""
-        run(self.server, claims.report(self.settings, token, n, total, note))
-
-    def get_claim(self, token: str) -> Lease:
-        """The claim as it stands: an offer or a lease. ClaimNotFound if it is over, or this is no token."""
-        return run(self.server, claims.by_token(self.settings, token))
-
-    def outstanding(self, queue: str | None = None) -> int:
-        """How many jobs wait, in any of the waiting states, or are offered and not started; None: of all queues."""
-        count = 0
-        for q in self._chosen(queue):
-            count += claims.waiting(run(self.server, commands.counts(q)))
-            count += sum(lease.offered for lease in self._leases(q))
-        return count
-
-    def has_outstanding(self, attempt_key: str) -> bool:
-        """Whether this attempt of a job waits, or is offered and not started; False for what is no attempt's key."""
-        command = claims.has_outstanding(self.settings, attempt_key)
-        return command is not None and run(self.server, command)
-
-    def lease(self, attempt_key: str) -> Lease:
-        """Who holds this attempt of a job. LeaseLost if nobody does."""
-        return run(self.server, claims.by_key(self.settings, attempt_key))
-
-    def leases(self, queue: str | None = None) -> list[Lease]:
-        """All leases and offers, of one queue or of all, those that end first before the others."""
-        found: list[Lease] = []
-        for q in self._chosen(queue):
-            found += self._leases(q)
-        return found
-
-    def _chosen(self, queue: str | None) -> list[QueueKeys]:
-        """One queue, which must exist, or all."""
-        if queue is not None:
-            return [self._there(queue)]
-        names = run(self.server, commands.queues(keys.cluster(self._namespace)))
-        return [keys.queue(self._namespace, name) for name in names]
-
-    def _leases(self, q: QueueKeys) -> list[Lease]:
-        found: dict[str, Lease] = {}
-        offset = 0
-        while True:
-            page = run(self.server, commands.leases(q, offset=offset, limit=claims.PAGE))
-            found |= {lease.id: lease for lease in claims.leases_of(page)}
-            offset += claims.PAGE
-            if offset >= page.total:
-                return list(found.values())
 
     # --- reservations: slots taken before there is a job
 
@@ -337,11 +223,15 @@ class Client:
         return run(self.server, command)
 
     def bind(self, token: str, job: NewJob) -> Bound:
-        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. See `commands.bind`."""
+        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. It raises what `Queue.bind`
+        does, which builds the job.
+        """
         return run(self.server, admission.bind(self._namespace, token, job))
 
     def release_reservation(self, token: str) -> None:
-        """Gives a reservation back. See `commands.release_reservation`."""
+        """Gives a reservation back: one that isn't bound, or whose job has ended. AdmissionNotFound if there is none
+        (any more), AdmissionConflict if its job lives.
+        """
         run(self.server, admission.release(self._namespace, token))
 
     def finalize(self, queue: str, key: object) -> bool:
@@ -363,7 +253,7 @@ class Client:
         return run(self.server, operations.release_lock(self._namespace, name, fence))
 
     def task_info(self, task: str) -> dict[str, str] | None:
-        """What the nodes say of a task. See `commands.task_info`."""
+        """What the nodes say of a task, by word; None where none has named it for a day."""
         return run(self.server, operations.task_info(self._namespace, task))
 
     def ping(self) -> bool:
@@ -373,6 +263,12 @@ class Client:
     def close(self) -> None:
         """Closes the connections; a later call opens new ones."""
         self.server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _all(self, operation: operations.Operation[operations.T]) -> operations.T:
         replies: list[Any] = []

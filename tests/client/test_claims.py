@@ -445,7 +445,7 @@ def test_the_client_sends_a_claim_again_under_its_name(app, task, monkeypatch):
         execute(server, command, **options)
         return execute(server, command, **options)
 
-    monkeypatch.setattr("taskq.client.synchronous.run", twice)
+    monkeypatch.setattr("taskq.client.executing.run", twice)
     (job,) = app.client.claim("video", worker="ext-1", start=False)
     assert sent == ["claim"]
     monkeypatch.undo()

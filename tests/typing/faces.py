@@ -15,12 +15,16 @@ def client(made: Client) -> None:
     assert_type(made.cancel_many(["default:x"], partial=True), list[str])
     assert_type(made.retry("default:x"), str)
     assert_type(app.client, Client)
+    with made as client:
+        assert_type(client, Client)
 
 
 async def async_client(made: AsyncClient) -> None:
     assert_type(await made.cancel("default:x"), str)
     assert_type(await made.pause("default"), bool)
     assert_type(app.aclient, AsyncClient)
+    async with made as client:
+        assert_type(client, AsyncClient)
 
 
 async def queues() -> None:

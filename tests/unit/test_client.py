@@ -23,7 +23,9 @@ from taskq.task import Task
 
 
 def public(cls: type) -> dict[str, object]:
-    return {name: value for name, value in vars(cls).items() if callable(value) and not name.startswith("__")}
+    own = [each for each in reversed(cls.__mro__) if each.__module__.startswith("taskq")]
+    found = {name: value for each in own for name, value in vars(each).items()}
+    return {name: value for name, value in found.items() if callable(value) and not name.startswith("__")}
 
 
 def parameters(method: object) -> list[tuple[str, object, object]]:

@@ -117,7 +117,9 @@ def test_a_value_is_found_however_it_was_given():
 def test_defaults_keyword_only_and_extra_ones_too():
     task = made(fair=("note", "region"))
     assert keys_of(task, "acme", region="eu") == ("x/eu:", "")
-    with pytest.raises(BadArguments, match=r"t: fair= needs 'region', and this call doesn't say it: give region="):
+    with pytest.raises(
+        BadArguments, match=r"fair= names the task's parameter 'region', and .* no value for it: give the task region="
+    ):
         keys_of(task, "acme")
 
 
@@ -185,7 +187,7 @@ def test_a_task_known_by_name_looks_where_its_nodes_told():
     task = app.by_name("t")
     assert keys_of(task, "acme", 5) == ("acme:t=5", "t:5/acme finished existing")
     assert keys_of(task, "acme", n=6) == ("acme:t=6", "t:6/acme finished existing")
-    with pytest.raises(BadArguments, match="needs 'n'"):
+    with pytest.raises(BadArguments, match="parameter 'n'"):
         keys_of(task, "acme")
 
 
