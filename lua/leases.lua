@@ -27,6 +27,7 @@ local now = clock.now(arg.now)
 local offset, limit = args.number(arg.offset, 'offset', 0), args.number(arg.limit, 'limit', 0, 1000)
 local FIELDS = {
   'state', 'task', 'epoch', 'attempt', 'worker', 'poller', 'offered', 'lease', 'started_at', 'cancel', 'backoff',
+  'class', 'needs',
 }
 local rows = {}
 if #ARGV >= arg.rest then

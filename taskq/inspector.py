@@ -17,7 +17,7 @@ from taskq.keys import QueueKeys
 from taskq.presence import known_tasks
 from taskq.settings import checked_name
 from taskq.state import State, StateName
-from taskq.why import Why, explain
+from taskq.why import Why, explain, takers
 
 
 class Inspector:
@@ -83,12 +83,14 @@ class Inspector:
             Unavailable: Redis gave no answer in time.
         """
         shut = run(self._server, commands.why(keys.of_job(self._namespace, id), id))
-        return explain(id, shut, self.nodes() if shut.word == "turn" else ())
+        nodes = self.nodes() if shut.word == "turn" else ()
+        return explain(id, shut, nodes, run_many(self._server, takers(self._namespace, id, shut, nodes)))
 
     async def awhy(self, id: str) -> Why:
         """As `why`, awaited."""
         shut = await run_async(self._aserver, commands.why(keys.of_job(self._namespace, id), id))
-        return explain(id, shut, await self.anodes() if shut.word == "turn" else ())
+        nodes = await self.anodes() if shut.word == "turn" else ()
+        return explain(id, shut, nodes, await run_many_async(self._aserver, takers(self._namespace, id, shut, nodes)))
 
     def active(self, *, queue: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of what runs or is offered, queue after queue, those whose lease ends first before the others.

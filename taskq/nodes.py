@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from taskq import commands, keys
+from taskq import commands, keys, taken
 from taskq.asked import check_page, checked_text
 from taskq.client import AsyncClient, Client
 from taskq.commands import Command
@@ -41,7 +41,8 @@ class Nodes:
     concurrency capacity labels metadata incarnation created_at last_seen stats`. `state` is active, draining or dead;
     `health` healthy (the last beat is younger than 15 s), warning (than 30 s) or unhealthy; `stats` has `slots` and
     `busy`, both again by executor kind in `executors`, and `running`: job, task and started_at of at most 250;
-    `queues` and `workers` where these are scaled: within which bounds.
+    `queues` and `workers` where these are scaled: within which bounds. `get` adds `resources` for a node that has any:
+    how much of each is used and free.
 
     Orders reach a node within a second or two. Each says how things shall be, so giving it twice does no harm; that it
     was done is seen in the node's `state`.
@@ -84,7 +85,8 @@ class Nodes:
         found, leader = run_many(server, self._look(node=_one(id)))
         if not found.nodes:
             raise _none(id, run(server, self._look()[0]))
-        return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
+        node = node_shown(found.nodes[0], found.now_ms, leader=leader.node)
+        return _with_amounts(node, run_many(server, taken.reads_of(server.settings.namespace, node)))
 
     async def aget(self, id: str) -> dict[str, Any]:
         """As `get`, awaited."""
@@ -92,7 +94,8 @@ class Nodes:
         found, leader = await run_many_async(server, self._look(node=_one(id)))
         if not found.nodes:
             raise _none(id, await run_async(server, self._look()[0]))
-        return node_shown(found.nodes[0], found.now_ms, leader=leader.node)
+        node = node_shown(found.nodes[0], found.now_ms, leader=leader.node)
+        return _with_amounts(node, await run_many_async(server, taken.reads_of(server.settings.namespace, node)))
 
     def drain(self, id: str) -> None:
         """Have a node claim nothing more: what runs is finished, the node stays and takes no part in elections.
@@ -175,6 +178,13 @@ def _one(id: str) -> str:
 def _page(found: commands.Nodes, limit: int, offset: int, *, leader: str) -> dict[str, Any]:
     data = [node_shown(fields, found.now_ms, leader=leader) for fields in found.nodes]
     return {"data": data, "total": found.total, "limit": limit, "offset": offset}
+
+
+def _with_amounts(node: dict[str, Any], pages: Sequence[commands.HeldJobs]) -> dict[str, Any]:
+    """The node, and what of its amounts is taken."""
+    if node["capacity"]:
+        node["stats"]["resources"] = taken.shown(node, taken.held(pages))
+    return node
 
 
 def _scaled(workers: int | tuple[int, int] | None, slots: int | None) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskq import lanes
+from taskq import lanes, taken
+from taskq.commands import Command, HeldJobs
 from taskq.commands.why import Shut
 from taskq.errors import JobNotFound
 from taskq.keys import queue_of
 from taskq.lacking import Lack, Node, able, counted, listed
 from taskq.needs import NOTHING, Needs, of_class, of_requirement
+from taskq.taken import Held
 from taskq.units import duration_text, rfc3339
 
 
@@ -46,20 +48,27 @@ class Why:
         return {"id": self.id, "state": self.state, "gate": self.gate, "text": self.text, **self.numbers}
 
 
-def explain(id: str, shut: Shut, nodes: Sequence[Mapping[str, Any]]) -> Why:
+def takers(namespace: str, id: str, shut: Shut, nodes: Sequence[Node]) -> list[Command[HeldJobs]]:
+    """What else to ask before explaining: who has what the job needs an amount of."""
+    wanted = _needs(shut)[1] if shut.word == "turn" else NOTHING
+    return taken.reads(namespace, queue_of(id), nodes) if wanted.takes else []
+
+
+def explain(id: str, shut: Shut, nodes: Sequence[Node], pages: Sequence[HeldJobs] = ()) -> Why:
     """The answer for one job.
 
     Args:
         id: its full id.
         shut: what its queue says.
         nodes: the nodes that live, as the registry shows them.
+        pages: the answers to `takers`.
 
     Raises:
         JobNotFound: there is no such job.
     """
     if shut.word == "missing":
         raise JobNotFound(f"there is no job {id}: it never existed, or its retention has passed")
-    gate, text, numbers = _EXPLAINED[shut.word](shut, queue_of(id), nodes)
+    gate, text, numbers = _EXPLAINED[shut.word](shut, queue_of(id), nodes, taken.held(pages))
     return Why(id, shut.facts.get("state"), gate, text, numbers)
 
 
@@ -97,16 +106,16 @@ def _pending(*_: Any) -> _Told:
     return "pending", "it waits for other jobs to end", {}
 
 
-def _paused(shut: Shut, queue: str, _: Any) -> _Told:
+def _paused(shut: Shut, queue: str, *_: Any) -> _Told:
     at = _instant(shut, "at")
     return "paused", f"queue {queue} is paused since {at}: taskq queue resume {queue}", {"since": at}
 
 
-def _whole(shut: Shut, queue: str, _: Any) -> _Told:
+def _whole(shut: Shut, queue: str, *_: Any) -> _Told:
     return _of_gate(shut, f"queue {queue}", f"the limit of queue {queue}")
 
 
-def _gate(shut: Shut, queue: str, _: Any) -> _Told:
+def _gate(shut: Shut, queue: str, *_: Any) -> _Told:
     gate, name = shut.facts["gate"], _readable(shut.facts["gate"])
     mark, rest = gate[:1], _readable(gate[1:])  # as it stands there: a limit may be called `*x`, which is `%2Ax` there
     if mark == "*":
@@ -150,14 +159,14 @@ def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
     return "limit", ", ".join(words), numbers
 
 
-def _turn(shut: Shut, queue: str, nodes: Sequence[Node]) -> _Told:
+def _turn(shut: Shut, queue: str, nodes: Sequence[Node], held: Sequence[Held]) -> _Told:
     """Nothing of its queue is in its way: is there anybody to run it, and when is its turn?"""
     kind, wanted = _needs(shut)
     lanes, jobs = _number(shut, "lanes_ahead"), _number(shut, "jobs_ahead")
     more = "+" if shut.facts["more"] == "1" else ""
     before = f"{counted(jobs, 'job', more)} before it in its lane, {counted(lanes, 'lane')} before that"
     first = f"it is next, once {listed(wanted)} is free on one worker" if wanted.takes else "it is next"
-    place = before if jobs or lanes else first  # who has how much free only the workers know
+    place = before if jobs or lanes else first
     position = {"lanes_ahead": lanes, "jobs_ahead": jobs, "more": bool(more)}
     others = _number(shut, "executors")
     found = able(queue, shut.facts["task"], kind, wanted, nodes)
@@ -170,6 +179,9 @@ def _turn(shut: Shut, queue: str, nodes: Sequence[Node]) -> _Told:
     numbers = {**position, "slots": slots, "busy": busy, "nodes": len(found)}
     if slots and busy >= slots:
         return "turn", f"all slots are busy, {busy}/{slots}; {place}", numbers
+    if few := taken.short(wanted, found, held):
+        text, amounts = taken.told(few)
+        return "turn", f"{text}; {place}", numbers | amounts
     return "turn", f"it waits for its turn: {place}", numbers
 
 
@@ -191,7 +203,7 @@ def _damaged(*_: Any) -> _Told:
     return "damaged", "its record is damaged: taskq fsck --repair", {}
 
 
-_EXPLAINED: dict[str, Callable[[Shut, str, Any], _Told]] = {
+_EXPLAINED: dict[str, Callable[[Shut, str, Any, Any], _Told]] = {
     "damaged": _damaged,
     "ended": _ended,
     "running": _running,

@@ -87,6 +87,8 @@ def show(*, id: str, json_: bool) -> None:
     stats = found.pop("stats")
     output.pairs((name, output.in_a_line(name, value)) for name, value in found.items())
     output.put(f"{stats['busy']} of {stats['slots']} slots are busy")
+    for name, each in stats.get("resources", {}).items():
+        output.put(f"{name}: {each['free']} of {found['capacity'][name]} free")
     if workers := stats.get("workers"):
         output.put(f"workers: {_range(workers)}, as needed")
     for queue, each in stats.get("queues", {}).items():

@@ -85,6 +85,32 @@ def test_all_slots_are_busy(work, enter):
     assert work.enqueue().why().text == "all slots are busy, 40/40; it is next"
 
 
+@pytest.mark.usefixtures("on_loop")
+async def test_an_amount_that_is_taken_names_who_holds_it(app, work, enter, run):
+    enter(workers=1, capacity={"gpu": 2, "cpu": 4}, stats={"slots": 16, "busy": 2}, queues=["default", "other"])
+    on_gpu = work.using(resources={"gpu": 1})
+    first, second = (on_gpu.using(queue=queue).enqueue() for queue in ("default", "other"))
+    third, fourth = (on_gpu.enqueue() for _ in range(2))
+    (klass,) = run(commands.classes(keys.queue(app.settings.namespace, "default"))).classes
+    assert third.why().text == "it waits for its turn: 1 job before it in its lane, 0 lanes before that"
+    for queue in ("default", "other"):
+        run(commands.claim(
+            keys.queue(app.settings.namespace, queue), worker="n.0", request=1, lease_ms=8000, limit=1,
+            free={"async": 1, "thread": 1, "+gpu": 1000}, narrow={klass: {"thread": 1, "+gpu": 1000}},
+        ))  # fmt: skip
+    found = third.why()
+    assert (
+        found.text == f"gpu: 0 of 2 free, held by {first.id}, {second.id}; it is next, once gpu=1 is free on one worker"
+    )
+    assert found.numbers["resources"] == {"gpu": {"free": 0, "of": 2}}
+    assert (await fourth.awhy()).text.startswith("gpu: 0 of 2 free")
+    running = [{"job": job.id, "task": "work", "started_at": None} for job in (first, second)]
+    enter(workers=1, capacity={"gpu": 2, "cpu": 4}, stats={"slots": 16, "busy": 2, "running": running})
+    node = app.nodes.get("n")
+    assert node["stats"]["resources"] == {"gpu": {"used": 2, "free": 0}, "cpu": {"used": 0, "free": 4}}
+    assert await app.nodes.aget("n") == node
+
+
 @pytest.mark.parametrize(
     "asked, text",
     [
