@@ -88,7 +88,7 @@ def test_a_jobs_lock_lets_one_run_and_has_an_end(floor):
     short = Lock("account", by="who", wait="1s")
     late = {queue: floor.add(queue, "long", 0, lock=short) for queue in floor.queues}
     for holder, job in zip(holders, late.values(), strict=True):
-        assert job.why().text == f"lock account=long is held by {holder.id}"
+        assert job.why().text == f"it waits for lock account=long, held by {holder.id}"
     floor.shop.until([*late.values()], "failed", 15)
     assert {job.to_dict()["reason"] for job in late.values()} == {"lock account=long was not free within 1 s"}
     assert not floor.begun(late.values())
