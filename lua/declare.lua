@@ -1,6 +1,9 @@
 -- Take in what a node's first worker said of this queue: which executor each task needs, and the retention
 -- and the limits in code, which an operator's own beat. Or the limits of a call, which those in code beat too.
 --
+-- Of two versions of the code that run beside each other the one that was said first later counts: each says it again
+-- every minute, and the numbers must not change with each.
+--
 -- KEYS
 --   prefix     string  what every key of this queue starts with
 --   meta       hash    pause, retention, the outage stamp, class version
@@ -13,10 +16,11 @@
 --   retained   count   how many pairs of retention settings follow
 --   limited    count   how many pairs of limits follow those
 --   by         word    code | call (limits that no code declares; the last call's count)
+--   age_ms     ms      how long ago this code said it first
 --   ...                  that many pairs of setting and value, of limit and numbers, then pairs of task and executor
 --                        kind
 -- REPLY
---   number  the class version
+--   {version, limit, numbers, ...}  the class version; limits of which other code said other numbers later, which count
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -24,15 +28,18 @@
 -- @include lib/wake.lua
 
 keys.bind('prefix', 'meta', 'classes', 'kinds', 'limits', 'gates')
-local arg = args.bind('now', 'retained', 'limited', 'by')
+local arg = args.bind('now', 'retained', 'limited', 'by', 'age_ms')
 
 args.word(arg.by, { code = true, call = true }, 'by')
 local now, SCANNED = clock.now(arg.now), 250
+local said_at = now - args.number(arg.age_ms, 'age_ms', 0)
 local limits_at = arg.rest + 2 * args.number(arg.retained, 'retained', 0)
 local tasks_at = limits_at + 2 * args.number(arg.limited, 'limited', 0)
 redis.call('HDEL', keys.meta, '')
-local overridden = redis.call('HGET', keys.meta, 'retention_overridden')
-if not overridden then
+local kept = redis.call('HMGET', keys.meta, 'retention_overridden', 'retention_at')
+local retained_at = tonumber(kept[2] or nil) or 0
+if limits_at > arg.rest and not kept[1] and (said_at >= retained_at or retained_at > now) then
+  redis.call('HSET', keys.meta, 'retention_at', clock.text(said_at))
   for i = arg.rest, limits_at - 1, 2 do
     redis.call('HSET', keys.meta, ARGV[i], ARGV[i + 1])
   end
@@ -56,18 +63,34 @@ local function look_at(limit)
   end
 end
 
-for i = limits_at, tasks_at - 1, 2 do
-  local told = redis.call('HGET', keys.limits, ARGV[i])
-  local words = arg.by == 'call' and ARGV[i + 1] .. ' by=call' or ARGV[i + 1]
-  local beaten = told and (has(told, 'op=1') or (arg.by == 'call' and not has(told, 'by=call')))
-  if told ~= words and not beaten then
-    redis.call('HSET', keys.limits, ARGV[i], words)
-    if told then
-      look_at(ARGV[i])
+-- What a field says beside who said it and when; and when.
+local function numbers_of(told)
+  return (string.gsub(told, ' at=%d+', '')), tonumber(string.match(told, ' at=(%d+)') or nil) or 0
+end
+
+local later = {}
+
+local function take_in(limit, numbers)
+  local told = redis.call('HGET', keys.limits, limit)
+  local words = arg.by == 'call' and numbers .. ' by=call' or numbers
+  local before, at = numbers_of(told or '')
+  if told and (has(told, 'op=1') or (arg.by == 'call' and not has(told, 'by=call'))) then
+    return
+  elseif arg.by == 'code' and before ~= words and at > said_at and at <= now and not has(before, 'by=call') then
+    later[#later + 1] = limit
+    later[#later + 1] = before
+  elseif before ~= words or (arg.by == 'code' and said_at > at) then
+    redis.call('HSET', keys.limits, limit, arg.by == 'code' and words .. ' at=' .. clock.text(said_at) or words)
+    if told and before ~= words then
+      look_at(limit)
     end
   end
+end
+
+for i = limits_at, tasks_at - 1, 2 do
+  take_in(ARGV[i], ARGV[i + 1])
 end
 for i = tasks_at, #ARGV, 2 do
   redis.call('HSET', keys.kinds, ARGV[i], ARGV[i + 1])
 end
-return tonumber(redis.call('HGET', keys.meta, 'class_version') or nil) or 0
+return { tonumber(redis.call('HGET', keys.meta, 'class_version') or nil) or 0, unpack(later) }

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from taskq.commands import declare
+from taskq.commands import Declaration, declare
 from taskq.errors import nearest
 from taskq.fitting import Lately
 from taskq.options import ORDER, Options, heard, merge
@@ -41,7 +41,7 @@ class Hearsay:
         self._limited: dict[tuple[str, ...], float] = {}  # queue, limits: when the queue was told of their numbers
         self._unknown: dict[str, float] = {}  # tasks that nobody knew: when they were last asked for
 
-    def unsaid(self, plan: Plan) -> Command[int] | None:
+    def unsaid(self, plan: Plan) -> Command[Declaration] | None:
         """What tells the queue the numbers of limits that no worker's code may say, if it wasn't told lately."""
         if not plan.limits or time.monotonic() - self._limited.get(_limits_of(plan), -SAID_S) < SAID_S:
             return None

@@ -38,6 +38,7 @@ from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, 
 from taskq.commands.offers import HeldJob, HeldJobs, Reported, leases, report, start
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
 from taskq.commands.registry import (
+    Declaration,
     KnownTask,
     Nodes,
     Registered,
@@ -82,6 +83,7 @@ __all__ = [
     "Classes",
     "Command",
     "Counts",
+    "Declaration",
     "Declared",
     "Demand",
     "Done",

@@ -42,6 +42,18 @@ class Nodes(NamedTuple):
 _NO_LIMITS: Mapping[str, str] = {}
 
 
+class Declaration(NamedTuple):
+    """What a queue made of a declaration.
+
+    Attributes:
+        version: of the queue's classes.
+        later: limits of which another version of the code said other numbers later, with those: they count.
+    """
+
+    version: int
+    later: dict[str, str]
+
+
 def declare(
     q: QueueKeys,
     *,
@@ -49,9 +61,10 @@ def declare(
     retention: Mapping[str, int],
     limits: Mapping[str, str] = _NO_LIMITS,
     by_call: bool = False,
+    age_ms: int = 0,
     now: int | None = None,
-) -> Command[int]:
-    """Takes in what a node's first worker said of a queue. Answers the queue's class version.
+) -> Command[Declaration]:
+    """Takes in what a node's first worker said of a queue.
 
     Args:
         q: the queue.
@@ -60,6 +73,7 @@ def declare(
             operator changed beats it.
         limits: limit → its numbers, as `c=<n> r=<limit>/<period_ms>/<burst>`; an operator's own beat them.
         by_call: the numbers are those of a call (`using`): they count where no worker's code says any.
+        age_ms: how long ago this code said it first. Where another version says otherwise, the later one counts.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
@@ -69,8 +83,14 @@ def declare(
         rest += limit
     for kind in kinds.items():
         rest += kind
-    named = {"now": now, "retained": len(retention), "limited": len(limits), "by": "call" if by_call else "code"}
-    return build("declare", q, int, named, rest)
+    by = "call" if by_call else "code"
+    named = {"now": now, "retained": len(retention), "limited": len(limits), "by": by, "age_ms": age_ms}
+    return build("declare", q, _declaration, named, rest)
+
+
+def _declaration(reply: Sequence[Any]) -> Declaration:
+    words = texts(reply[1:])
+    return Declaration(int(reply[0]), dict(zip(words[::2], words[1::2], strict=True)))
 
 
 def register_queue(c: ClusterKeys, queue: str) -> Command[bool]:

@@ -79,6 +79,9 @@ class Registry:
         self._said: dict[tuple[str, str], tuple[Hello, float]] = {}
         self._registered = Registered(0, 0)
         self._told: Hello | None = None
+        self._limits: dict[str, dict[str, str]] | None = None
+        self._limits_since = 0.0
+        self._told_of: dict[tuple[str, str], str] = {}
         self._beaten = float("-inf")
         self._under_way: asyncio.Task[Registered] | None = None
 
@@ -162,8 +165,28 @@ class Registry:
         for at in range(0, max(1, len(kinds)), CALL_TASKS):
             part = dict(kinds[at : at + CALL_TASKS])
             limits = hello.limits.get(q.name, {}) if at == 0 else {}
-            await self._queues.run(commands.declare(q, kinds=part, retention=retention, limits=limits))
+            age_ms = self._age_ms(hello)
+            command = commands.declare(q, kinds=part, retention=retention, limits=limits, age_ms=age_ms)
+            self._tell_of(q.name, limits, (await self._queues.run(command)).later)
         self._is_said(("declared", q.name), hello)
+
+    def _age_ms(self, hello: Hello) -> int:
+        """How long this node has said these numbers; a worker that was started again with the same code says no more."""
+        if hello.limits != self._limits:
+            self._limits, self._limits_since = hello.limits, time.monotonic()
+        return int((time.monotonic() - self._limits_since) * 1000)
+
+    def _tell_of(self, queue: str, limits: dict[str, str], later: dict[str, str]) -> None:
+        for name, numbers in later.items():
+            if self._told_of.get((queue, name)) != numbers:
+                log.warning(
+                    "another version of the code says otherwise of a limit, and said it later: that counts",
+                    queue=queue,
+                    limit=name,
+                    here=limits[name],
+                    there=numbers,
+                )
+            self._told_of[queue, name] = numbers
 
     def _is_due(self, what: tuple[str, str], hello: Hello) -> bool:
         said, at = self._said.get(what, (None, 0.0))

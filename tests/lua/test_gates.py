@@ -360,7 +360,7 @@ def test_numbers_of_a_call_count_until_code_says_some(room):
     assert settled(room) == ["j2", "j3"]
     declare(room, by_call=True, crm="c=9")
     assert settled(room) == []
-    assert room.client.hget(room.q.fixed("limits"), "crm") == b"c=4 r=100/1000/9"
+    assert room.client.hget(room.q.fixed("limits"), "crm") == f"c=4 r=100/1000/9 at={room.now}".encode()
     say(room, "crm", c=5)
     declare(room, by_call=True, crm="c=1")
     assert settled(room) == ["j4"]
@@ -419,3 +419,40 @@ def test_who_waited_too_long_for_a_lock_says_how_long(room, wait_ms, told):
     room.now += wait_ms + 1
     assert room.do(commands.expire, limit=10) == 1
     assert room.job("b")["reason"] == f"lock x was not free within {told} s"
+
+
+def test_of_two_versions_of_the_code_the_one_that_was_said_later_counts(room):
+    """Each says it again every minute, and the numbers don't change with each."""
+    began = room.now
+    said = {"old": (began, "c=1", 5), "new": (began + 90_000, "c=3", 9)}
+
+    def declare(who):
+        since, numbers, most = said[who]
+        limits, kept = {"crm": numbers}, {"max_completed": most}
+        return room.do(commands.declare, kinds={}, retention=kept, limits=limits, age_ms=room.now - since).later
+
+    def stands():
+        numbers = room.client.hget(room.q.fixed("limits"), "crm").decode().partition(" at=")[0]
+        return numbers, int(room.client.hget(room.q.fixed("meta"), "max_completed"))
+
+    assert declare("old") == {}
+    room.now += 90_000
+    assert declare("new") == {}
+    for _ in range(3):
+        room.now += 60_000
+        assert declare("old") == {"crm": "c=3"}
+        assert stands() == ("c=3", 9)
+        assert declare("new") == {}
+        assert stands() == ("c=3", 9)
+    said["old"] = (room.now, "c=1", 5)  # it was started again: a roll-back
+    assert declare("old") == {}
+    assert declare("new") == {"crm": "c=1"}
+    assert stands() == ("c=1", 5)
+
+
+def test_a_clock_that_was_set_back_holds_no_numbers_for_ever(room):
+    room.do(commands.declare, kinds={}, retention={"max_completed": 5}, limits={"crm": "c=1"})
+    room.now -= 3_600_000
+    room.do(commands.declare, kinds={}, retention={"max_completed": 9}, limits={"crm": "c=3"})
+    assert room.client.hget(room.q.fixed("limits"), "crm").startswith(b"c=3 ")
+    assert room.client.hget(room.q.fixed("meta"), "max_completed") == b"9"

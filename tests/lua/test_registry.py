@@ -271,10 +271,10 @@ def test_of_two_queues_the_first_by_name_stands_whoever_beats_last(room, c):
 
 def test_the_executors_of_tasks_are_told_to_their_queue(room):
     room.look()
-    assert room.do(commands.declare, kinds={"t": "thread", "u": "async"}, retention={}) == 0
+    assert room.do(commands.declare, kinds={"t": "thread", "u": "async"}, retention={}).version == 0
     assert room.changed() == {"kinds t": "thread", "kinds u": "async"}
     room.add("a")
-    assert room.do(commands.declare, kinds={"t": "async"}, retention={}) == 1
+    assert room.do(commands.declare, kinds={"t": "async"}, retention={}).version == 1
     assert room.job()["class"] == "thread", "a job that waits is moved when it is found in the wrong class"
 
 
@@ -282,8 +282,9 @@ def test_limits_in_code_are_taken_in_but_for_what_an_operator_set(room):
     limits = room.q.fixed("limits")
     room.client.hset(limits, mapping={"crm": "c=1 op=1", "old": "c=9", "odd": "op=10 c=1"})
     said = {"crm": "c=2", "new": "c=3 r=10/1000/1", "odd": "c=4"}
+    at = f" at={room.now}".encode()
     room.do(commands.declare, kinds={"t": "async"}, retention={"max_failed": 7}, limits=said)
     assert room.client.hgetall(limits) == {
-        b"crm": b"c=1 op=1", b"old": b"c=9", b"new": b"c=3 r=10/1000/1", b"odd": b"c=4",
+        b"crm": b"c=1 op=1", b"old": b"c=9", b"new": b"c=3 r=10/1000/1" + at, b"odd": b"c=4" + at,
     }  # fmt: skip
     assert room.client.hgetall(room.q.fixed("kinds")) == {b"t": b"async"}

@@ -108,7 +108,8 @@ async def test_a_beat_shows_the_node_its_queues_and_its_tasks(ground, registry, 
 async def test_limits_go_to_their_queues(ground, registry, source):
     source.hello = dataclasses.replace(HELLO, limits={"email": {"crm": "c=2 r=10/1000/1"}, "elsewhere": {"x": "c=1"}})
     await registry.step()
-    assert ground.raw.hgetall(keys.queue(ground.namespace, "email").fixed("limits")) == {b"crm": b"c=2 r=10/1000/1"}
+    (told,) = ground.raw.hgetall(keys.queue(ground.namespace, "email").fixed("limits")).items()
+    assert (told[0], told[1].partition(b" at=")[0]) == (b"crm", b"c=2 r=10/1000/1")
     assert not ground.raw.exists(keys.queue(ground.namespace, "default").fixed("limits"))
 
 
@@ -257,3 +258,18 @@ async def test_departing_takes_the_record_away(ground, registry, source, nodes):
     cluster = keys.cluster(ground.namespace)
     assert await nodes() == []
     assert not ground.raw.exists(cluster.node("host-1-abc"))
+
+
+async def test_a_node_says_once_that_later_code_says_otherwise_of_a_limit(ground, registry, source, lines, monkeypatch):
+    """And its numbers stay as the later code has them, each minute that it says its own again."""
+    q = keys.queue(ground.namespace, "email")
+    source.hello, clock = dataclasses.replace(HELLO, limits={"email": {"crm": "c=1"}}), [100.0]
+    monkeypatch.setattr(registry_module.time, "monotonic", lambda: clock[0])
+    await registry.step()
+    await ground.do(commands.declare(q, kinds={}, retention={}, limits={"crm": "c=3"}))
+    for _ in range(3):
+        clock[0] += 61
+        await registry.step()
+        assert ground.raw.hget(q.fixed("limits"), "crm").startswith(b"c=3 ")
+    said = [each for each in lines if "another version of the code" in each["event"]]
+    assert [(each["limit"], each["here"], each["there"]) for each in said] == [("crm", "c=1", "c=3")]

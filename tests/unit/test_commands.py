@@ -84,7 +84,7 @@ CALLS: dict[str, commands.Command[Any]] = {
     "fetch": commands.fetch(Q, ["email:1"]),
     "wait": commands.wait(Q, "email:1"),
     "declare": commands.declare(
-        Q, kinds={"t": "async"}, retention={"keep_failed": 9}, limits={"crm": "c=2"}, by_call=True, now=7
+        Q, kinds={"t": "async"}, retention={"keep_failed": 9}, limits={"crm": "c=2"}, by_call=True, age_ms=5, now=7
     ),
     "register_queue": commands.register_queue(C, "email"),
     "queues": commands.queues(C),
@@ -180,7 +180,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "demand": [7],
     "fetch": ["", "email:1"],
     "wait": ["", "email:1"],
-    "declare": [7, 1, 1, "call", "keep_failed", 9, "crm", "c=2", "t", "async"],
+    "declare": [7, 1, 1, "call", 5, "keep_failed", 9, "crm", "c=2", "t", "async"],
     "register_queue": ["", "email"],
     "queues": [""],
     "register_node": [7, "n", 5, 30_000, 2, 6, 1, "pid", 1],
@@ -348,7 +348,8 @@ def test_counts_reads_all_states():
 def test_the_rest_reads_plain_values():
     assert CALLS["purge"].read([3, 5]) == Purged(3, 5)
     assert [CALLS[name].read(1) for name in ("pause", "resume", "register_queue", "depart")] == [True] * 4
-    assert [CALLS[name].read(3) for name in ("promote", "expire", "prune", "clear", "declare")] == [3] * 5
+    assert [CALLS[name].read(3) for name in ("promote", "expire", "prune", "clear")] == [3] * 4
+    assert CALLS["declare"].read([3, b"crm", b"c=2"]) == commands.Declaration(3, {"crm": "c=2"})
     assert CALLS["queues"].read([b"b", b"a"]) == ["a", "b"]
     assert CALLS["nodes"].read([3, b"7", [[b"id", b"n"]]]) == (3, 7, [{"id": "n"}])
     assert CALLS["register_node"].read([b"2", b"7"]) == (2, 7)
