@@ -171,7 +171,7 @@ class Registry:
         self._is_said(("declared", q.name), hello)
 
     def _age_ms(self, hello: Hello) -> int:
-        """How long this node has said these numbers; a worker that was started again with the same code says no more."""
+        """How long this node has said these numbers: a worker that starts again with the same code says nothing new."""
         if hello.limits != self._limits:
             self._limits, self._limits_since = hello.limits, time.monotonic()
         return int((time.monotonic() - self._limits_since) * 1000)
