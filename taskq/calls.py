@@ -6,6 +6,7 @@ an enqueue costs little more than its trip to the server.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import time
@@ -25,8 +26,8 @@ class Shape:
 
     __slots__ = ("_by_count", "_most", "_needed", "signature")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.signature = inspect.signature(fn)
+    def __init__(self, fn: Callable[..., Any] | inspect.Signature) -> None:
+        self.signature = fn if isinstance(fn, inspect.Signature) else inspect.signature(fn)
         parameters = self.signature.parameters.values()
         positional = [each for each in parameters if each.kind in _POSITIONAL]
         self._needed = sum(each.default is each.empty for each in positional)
@@ -41,6 +42,37 @@ class Shape:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise BadArguments(f"{task}{self.signature} doesn't take these arguments: {error}") from None
+
+
+def shape_told(text: str) -> Shape | None:
+    """The shape of a function whose parameters a node told of, as `(to: str, *, n: int = 1) -> int`; None if that can't
+    be read: a default's repr may be anything. Only names and kinds count, and whether there is a default.
+    """
+    try:
+        (definition,) = ast.parse(f"def told{text}: pass").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(definition, ast.FunctionDef):
+        return None
+    told = definition.args
+    placed = [*told.posonlyargs, *told.args]
+    bare = len(placed) - len(told.defaults)
+    kinds = inspect.Parameter
+    found = [
+        kinds(
+            each.arg,
+            kinds.POSITIONAL_ONLY if at < len(told.posonlyargs) else kinds.POSITIONAL_OR_KEYWORD,
+            default=kinds.empty if at < bare else None,
+        )
+        for at, each in enumerate(placed)
+    ]
+    found += [kinds(told.vararg.arg, kinds.VAR_POSITIONAL)] if told.vararg else []
+    found += [
+        kinds(each.arg, kinds.KEYWORD_ONLY, default=kinds.empty if default is None else None)
+        for each, default in zip(told.kwonlyargs, told.kw_defaults, strict=True)
+    ]
+    found += [kinds(told.kwarg.arg, kinds.VAR_KEYWORD)] if told.kwarg else []
+    return Shape(inspect.Signature(found))
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

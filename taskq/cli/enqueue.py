@@ -13,7 +13,7 @@ from taskq.cli.argument import read_args, read_pair, read_payload
 from taskq.cli.options import Verb, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
-from taskq.cli.tasks import queue_for
+from taskq.cli.tasks import check_arguments, queue_for
 from taskq.errors import JobCancelled, JobFailed, shown
 from taskq.options import Options, Vocabulary
 
@@ -68,6 +68,7 @@ def enqueue(
         Options(**options)
     place = app()
     queue = queue_for(place, task, options.pop("queue", None))
+    check_arguments(place, task, positional, keywords)
     with checked_values():
         job = place.by_name(task, queue=queue).using(**options).enqueue(*positional, **keywords)
     if not job.created:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from taskq.app import TaskQ
+from taskq.calls import shape_told
 from taskq.cli import output
-from taskq.cli.refusal import checked_values, refuse
+from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.hearsay import FRESH_MS, nearest_task, other_queue
 from taskq.options import checked_task_name
+from taskq.presence import task_shown
 
 
 def queue_for(place: TaskQ, task: str, queue: str | None) -> str:
@@ -37,6 +42,26 @@ def queue_for(place: TaskQ, task: str, queue: str | None) -> str:
             f" this job goes to {info['queue']!r}; --queue chooses"
         )
     return queue or info["queue"]
+
+
+def check_arguments(place: TaskQ, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuses arguments that a task's parameters don't take, as a call in Python would, by what live nodes told. What
+    nobody told, or can't be read, is left to the worker.
+
+    Raises:
+        WrongUsage: they don't fit; with the parameters.
+    """
+    info = place.client.task_info(task)
+    if info is None or int(info["now"]) - int(info["last_seen"]) > FRESH_MS:
+        return
+    told = task_shown(task, info, ())["parameters"]
+    shape = shape_told(told) if isinstance(told, str) else None
+    if shape is None:
+        return
+    try:
+        shape.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise WrongUsage(f"{task}{told} doesn't take these arguments: {error}") from None
 
 
 def served_queues(place: TaskQ) -> set[str]:

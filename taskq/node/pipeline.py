@@ -98,7 +98,7 @@ class Pipeline:
         self._finish(job, ending)
         if type(ending) is not Done:
             with contextlib.suppress(Exception):  # a line of the log decides nothing
-                tell(ending)
+                tell(job, ending)
 
     def _of_error(self, job: Running, error: BaseException) -> Ending | None:
         """Telling an error asks code of the user's: its class, its backoff. What that raises is the error then."""
@@ -189,17 +189,24 @@ def decode(payload: bytes, types: codec.Types) -> Arguments:
         raise BadRecord(f"its arguments can't be read: {error}") from error
 
 
-def tell(ending: Ending | None) -> None:
-    """A line for whoever reads the log, written inside the job and so with its id."""
+def tell(job: Running, ending: Ending | None) -> None:
+    """A line for whoever reads the log. Inside a job its id stands on each; one that hadn't begun is named here."""
+    about = {} if job.current is not None else _about(job)
     if isinstance(ending, Failure):
         told = json.loads(ending.error)  # as stored: what a timeout or a cause made of the error
         if ending.verb == "retry":
             line = " ".join(f"{told['type']}: {told['message']}".split())[:500]
-            log.warning("attempt failed", error=line, again_in_s=ending.delay_ms / 1000)
+            log.warning("attempt failed", error=line, again_in_s=ending.delay_ms / 1000, **about)
         else:
-            log.error("job failed", reason=ending.reason, exception=told["traceback"].rstrip())
+            log.error("job failed", reason=ending.reason, exception=told["traceback"].rstrip(), **about)
     elif isinstance(ending, Snoozed) and ending.kind == "unknown":
-        log.warning("handed back: this worker can't run it", reason=ending.reason)
+        log.warning("handed back: this worker can't run it", reason=ending.reason, **about)
+
+
+def _about(job: Running) -> dict[str, object]:
+    """What a line inside the job would carry (`taskq.log.JOB_FIELDS`)."""
+    task = job.fields.get(b"task", b"").decode("utf-8", "backslashreplace")
+    return {"job_id": job.id, "task": task, "attempt": job.attempt, "queue": job.queue}
 
 
 def begin(job: Running) -> None:

@@ -39,6 +39,37 @@ def test_it_prints_the_id_and_asks_the_workers_for_the_queue(taskq, known):
     assert (job["queue"], job["args"], job["kwargs"]) == ("sums", [1, "two"], {"k": {"a": [1]}})
 
 
+@pytest.mark.parametrize("words, why", [
+    (("acme",), "missing a required argument: 'number'"),
+    (("acme", "1", "2", "3"), "too many positional arguments"),
+    (("acme", "1", "colour=red"), "got an unexpected keyword argument 'colour'"),
+])  # fmt: skip
+def test_arguments_that_the_task_does_not_take_are_refused(taskq, run, namespace, words, why):
+    told = "(tenant: str, number: int, *, dry: bool = False) -> None"
+    tell_of(run, namespace, told)
+    refused = taskq("enqueue", "crm.call", *words)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"taskq: crm.call{told} doesn't take these arguments: {why}")
+    assert taskq("enqueue", "crm.call", "acme", "1", "dry=true").exit_code == 0
+
+
+@pytest.mark.parametrize("told", ["", "(a, b=<object object at 0x7f>)", "(a, b: int = 1"])
+def test_parameters_that_cannot_be_read_are_left_to_the_worker(taskq, run, namespace, told):
+    tell_of(run, namespace, told)
+    assert taskq("enqueue", "crm.call").exit_code == 0
+
+
+def tell_of(run, namespace, parameters):
+    about = json.dumps({"parameters": parameters})
+    run(
+        commands.register_node(
+            keys.cluster(namespace), node="n", ttl_ms=30_000,
+            fields={"tasks": '["crm.call"]', "queues": '["crm"]'},
+            tasks=[("crm.call", "crm", "async", "", about)],
+        )
+    )  # fmt: skip
+
+
 def test_every_option_is_stored(taskq, known):
     words = (
         *("--queue", "email", "--delay", "1h", "--priority", "-3", "--id", "own", "--tag", "a", "--tag", "b"),

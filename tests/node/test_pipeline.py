@@ -7,6 +7,7 @@ import threading
 
 import msgpack
 import pytest
+import structlog
 
 from taskq import codec
 from taskq.codec.wire import Code
@@ -142,10 +143,14 @@ async def test_the_current_job_is_known_everywhere(way):
 
 
 async def test_arguments_that_do_not_fit_are_handed_back(way):
-    ending = await way.run(add, args=(1, 2, 3))
+    with structlog.testing.capture_logs() as lines:
+        ending = await way.run(add, args=(1, 2, 3))
     assert isinstance(ending, Snoozed)
     assert ending.kind == "unknown"
     assert "BadArguments" in ending.reason
+    (line,) = lines
+    assert (line["job_id"], line["attempt"], line["queue"]) == ("default:1", 1, "default")
+    assert line["event"].startswith("handed back")
 
 
 async def test_a_type_error_of_the_body_is_no_bad_argument(way):
