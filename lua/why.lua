@@ -21,8 +21,8 @@
 --   names of `gate` and `whole`: gate kind held most at holders, and reserved (slots of the queue that are held
 --   for jobs which haven't begun)
 --   kind: paused | blocked | limit | rate | saving (what is free of a rate is kept for who came first) | lock
---   names of `turn`: lanes_ahead jobs_ahead more class needs, executors (how many of them claim here), and comes
---   (1: its target is one of them)
+--   names of `turn`: lanes_ahead jobs_ahead more class needs, executors (how many of them claim here), who (some of
+--   their names), and comes (1: its target is one of them)
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -37,7 +37,7 @@ local arg = args.bind('now', 'id')
 redis.looks = true
 
 local now = clock.now(arg.now)
-local HOLDERS_MAX, AHEAD_MAX, LEVELS_MAX = 5, 1000, 64
+local HOLDERS_MAX, AHEAD_MAX, LEVELS_MAX, NAMES_MAX = 5, 1000, 64, 3
 local FIELDS = {
   'state', 'task', 'class', 'priority', 'lane', 'entry', 'place', 'created_at', 'scheduled_at', 'finished_at',
   'started_at', 'worker', 'epoch', 'attempt', 'max_attempts', 'reason', 'offered', 'unknown_since', 'unknown_reason',
@@ -158,5 +158,6 @@ return answer('turn', {
   class = here.class,
   needs = wants,
   executors = executors.count(now),
+  who = table.concat(executors.alive(now, NAMES_MAX), ' '),
   comes = target and executors.is_alive(target, now) and 1 or 0,
 })

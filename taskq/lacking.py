@@ -17,10 +17,11 @@ _OPTIONS = {"async": "-c", "thread": "--threads"}
 
 
 class Lack(NamedTuple):
-    """Why none of these nodes may run a job: a sentence, and its numbers."""
+    """Why none of these nodes may run a job: a sentence, its numbers, and what to do where nobody else comes for it."""
 
     text: str
     numbers: dict[str, Any]
+    hint: str = ""
 
 
 def place_of(node: Node) -> Place:
@@ -52,7 +53,8 @@ def able(queue: str, task: str, kind: str, wanted: Needs, nodes: Sequence[Node])
     if not serving:
         drained = sum(queue in node["queues"] for node in nodes)
         also = f" ({drained} that do are draining)" if drained else ""
-        return Lack(f"no live worker serves queue {queue}{also}: taskq worker APP -q {queue}", {"nodes": 0})
+        text = f"no live taskq worker serves queue {queue}{also}"
+        return Lack(text, {"nodes": 0}, f": taskq worker APP -q {queue}")
     knowing = [node for node in serving if task in node["tasks"]]
     if not knowing:
         verb = "s" if len(serving) == 1 else ""

@@ -173,8 +173,10 @@ def _turn(shut: Shut, queue: str, nodes: Sequence[Node], held: Sequence[Held]) -
     if isinstance(found, Lack):
         if shut.facts.get("comes") == "1":
             return "turn", f"it waits for {wanted.target}, an executor that claims here: {place}", position
-        also = f"; {counted(others, 'executor')} of another kind claim{'s' * (others == 1)} here" if others else ""
-        return "worker", found.text + also, found.numbers | ({"executors": others} if others else {})
+        if not others:
+            return "worker", found.text + found.hint, found.numbers
+        # One who starts a worker because there is none would run it beside them: what is true of them comes first.
+        return "worker", f"{_theirs(shut, others)}; {found.text}", found.numbers | {"executors": others}
     slots, busy = (sum(_stat(node, kind, word) for node in found) for word in ("slots", "busy"))
     numbers = {**position, "slots": slots, "busy": busy, "nodes": len(found)}
     if slots and busy >= slots:
@@ -183,6 +185,17 @@ def _turn(shut: Shut, queue: str, nodes: Sequence[Node], held: Sequence[Held]) -
         text, amounts = taken.told(few)
         return "turn", f"{text}; {place}", numbers | amounts
     return "turn", f"it waits for its turn: {place}", numbers
+
+
+def _theirs(shut: Shut, count: int) -> str:
+    """What is true of executors that aren't our workers: they claim here, and none has taken it."""
+    names = shut.facts.get("who", "").split()
+    if count > len(names):
+        names.append(f"{count - len(names)} more" if names else str(count))
+    if count == 1:
+        return f"{names[0]}, an executor of another kind, claims here and has not taken it"
+    who = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{who}, executors of another kind, claim here and have not taken it"
 
 
 def _needs(shut: Shut) -> tuple[str, Needs]:

@@ -289,7 +289,7 @@ def test_why_says_what_holds_a_job(taskq, app):
     assert 3590 < found["in"] <= 3600
     waiting = app.by_name("shop.add", queue="default").enqueue(1, 2)
     assert taskq("job", "why", waiting.id).stdout.strip() == (
-        "no live worker serves queue default: taskq worker APP -q default"
+        "no live taskq worker serves queue default: taskq worker APP -q default"
     )
     assert waiting.why().gate == "worker"
 

@@ -135,7 +135,7 @@ def test_nobody_serves_the_queue_or_knows_the_task(app, work, enter):
     enter(tasks=["other"], stats={})
     assert work.enqueue().why().text == "1 live node serves queue default, and none knows task work"
     away = work.using(queue="away").enqueue()
-    assert away.why().text == "no live worker serves queue away: taskq worker APP -q away"
+    assert away.why().text == "no live taskq worker serves queue away: taskq worker APP -q away"
 
 
 def test_a_worker_that_did_not_know_its_task_handed_it_back(app, work, hand, run):

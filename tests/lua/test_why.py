@@ -160,7 +160,7 @@ def test_others_come_first(room):
     room.add("first", "second", "a")
     room.add("late")
     assert why(room) == ("turn", {"state": "available", "task": "t", "lanes_ahead": "1", "jobs_ahead": "2", "more": "0",
-                                  "class": "async", "needs": "executor=async", "executors": "0",
+                                  "class": "async", "needs": "executor=async", "executors": "0", "who": "",
                                   "comes": "0"})  # fmt: skip
     assert why(room, "high1")[1]["jobs_ahead"] == "0"
 
@@ -170,6 +170,15 @@ def test_its_target_is_an_executor_that_comes(room):
     room.add("a", needs="target=ext%3A1")
     room.add("b", needs="target=ext")
     assert [(why(room, name)[1]["comes"], why(room, name)[1]["executors"]) for name in "ab"] == [("1", "1"), ("0", "1")]
+    assert why(room, "a")[1]["who"] == "ext:1"
+
+
+def test_executors_are_many_and_some_are_named(room):
+    for n in range(5):
+        room.claim(f"ext:{n}", offer_ms=1)
+    room.add("a")
+    found = why(room)[1]
+    assert (found["executors"], len(found["who"].split())) == ("5", 3)
 
 
 def test_its_place_in_a_lane_with_keys(room):
