@@ -304,8 +304,19 @@ class Queue:
         await self._home.aclient.release_reservation(token)
 
     def finalize(self, key: object) -> bool:
-        """Free the key, and the slot, that an attempt has left behind; whether there was something to free. A key that
-        nobody holds, an empty one, and one that is held by what lives are left alone.
+        """Free the key, and the slot, that an attempt has left behind: to be called when the attempt is over, by
+        whoever notices, to be sure. A job that ends frees both itself.
+
+        It is by key, for who notices may not have the token; so what lives is left alone, and `release_reservation`,
+        which takes back what may live, is by token.
+
+        Args:
+            key: as given to `reserve`; an empty one is nobody's.
+
+        Returns:
+            True: something was left behind (a reservation that lapsed, or whose job has ended or is gone), and is free.
+            False: nobody holds the key, or what holds it lives: a reservation that hasn't lapsed, a job that waits or
+            is in its first attempt.
         """
         return self._home.client.finalize(self.name, key)
 

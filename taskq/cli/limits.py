@@ -64,7 +64,11 @@ def _states(each: dict[str, Any]) -> list[str]:
 @click.option("--rate", metavar="N/PERIOD", help="How many start in a period, such as 100/min.")
 @click.option("--burst", type=int, metavar="N", help="With --rate: how many may start at once.")
 @click.option("--key", metavar="KEY", help="Only this value of the limit's by=.")
-@click.option("--block", metavar="DURATION", help="Let nobody start for so long; 0 opens it again.")
+@click.option(
+    "--block",
+    metavar="DURATION",
+    help="Let nobody start for so long, with --key nobody of that; 0 opens it.",
+)
 @click.option("--age", metavar="DURATION", help="Without NAME: a waiting lane gains a level each time; 0: none does.")
 @click.option("--reset", is_flag=True, help="What code declares holds again.")
 @json_option

@@ -68,7 +68,8 @@ def node_options(grace: str) -> Callable[[F], F]:
             "--capacity",
             multiple=True,
             metavar="K=N,…",
-            help="What jobs may take by resources=, over all workers: cpu=8,memory=32GiB,gpu=2.",
+            help="What jobs may take by resources=, of the whole node: cpu=8,memory=32GiB,gpu=2. It is split among the"
+            " -w workers, and one job takes at most what one of them has.",
         ),
         click.option("--metadata", multiple=True, metavar="K=V", help="Anything else to be shown of it."),
         click.option(

@@ -144,7 +144,8 @@ class Lock:
     Args:
         name: what is locked, 1 to 200 printable characters.
         by: what is locked apart: as for `Concurrency`.
-        wait: how long a job may wait for it; past that it fails. Default: as long as it takes.
+        wait: how long a job may wait for it, from when it is available; if the lock is still taken then, the job fails
+            without an attempt. Default: as long as it takes.
 
     Raises:
         ValueError: what breaks its rule.
