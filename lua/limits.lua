@@ -1,5 +1,6 @@
 -- What is said of the limits, tasks and fairness keys of this queue, how many jobs hold them now and how many lanes
--- wait for them: those that have an entry, so many a call, and in the first call those that lanes wait for.
+-- wait for them: those that have an entry, so many a call, and in the first call those that lanes wait for; or those
+-- named.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -10,6 +11,7 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   cursor     number  0, or what the last call answered
+--   ...                  ids: only these, at most 250
 -- REPLY
 --   {cursor, now, age_ms, {id, declared, said, held, parked, free, next, reserved}, ...}  '0' when all was told;
 --   age_ms: 0 if lanes don't age; declared, said: words of code and of an operator; parked: lanes; free: -1 for no
@@ -59,17 +61,30 @@ local function tell(id)
   }
 end
 
-local found = redis.call('HSCAN', keys.limits, cursor, 'COUNT', SCANNED)
-for i = 1, #found[2], 2 do
-  local id = string.match(found[2][i], '^op:(.+)$') or found[2][i]
-  if id ~= '*' and id ~= '@' then
-    tell(id)
+local function named()
+  args.groups(arg, 1)
+  for i = arg.rest, #ARGV do
+    tell(ARGV[i])
   end
+  return '0'
 end
-if cursor == '0' then
-  for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
-    tell(id)
+
+local function all()
+  local found = redis.call('HSCAN', keys.limits, cursor, 'COUNT', SCANNED)
+  for i = 1, #found[2], 2 do
+    local id = string.match(found[2][i], '^op:(.+)$') or found[2][i]
+    if id ~= '*' and id ~= '@' then
+      tell(id)
+    end
   end
+  if cursor == '0' then
+    for _, id in ipairs(redis.call('ZRANGE', keys.gates, 0, GATES_MAX - 1)) do
+      tell(id)
+    end
+  end
+  return found[1]
 end
+
+local next_cursor = #ARGV >= arg.rest and named() or all()
 local age_ms = record.number(redis.call('HGET', keys.meta, 'age_ms'), 0)
-return { found[1], clock.text(now), age_ms, unpack(answer) }
+return { next_cursor, clock.text(now), age_ms, unpack(answer) }

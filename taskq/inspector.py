@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskq import activity, commands, keys, listing
+from taskq import activity, commands, keys, limited, listing
 from taskq.asked import check_page, checked_text
 from taskq.commands import Command, Counts, HeldLocks
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
@@ -167,8 +167,9 @@ class Inspector:
     def tasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of the tasks that living nodes know, by name.
 
-        Each is `{name, queue, other_queue, executor, parameters, options, settings, keys, last_seen, nodes}`: `options`
-        are those of its jobs, `settings` those that stay in the workers' code, `nodes` the ids of those that serve it.
+        Each is `{name, queue, other_queue, executor, parameters, options, settings, keys, last_seen, nodes, paused,
+        said}`: `options` are those of its jobs, `settings` those that stay in the workers' code, `nodes` the ids of
+        those that serve it, `said` what operators say of it, a queue each.
 
         Args:
             limit: tasks a page, 1 to 1000.
@@ -182,7 +183,9 @@ class Inspector:
         nodes = self.nodes()
         names = known_tasks(nodes)
         asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
-        return listing.page_of_tasks(nodes, names, run_many(self._server, asked), limit, offset)
+        page = listing.page_of_tasks(nodes, names, run_many(self._server, asked), limit, offset)
+        limited.tell(page["data"], run_many(self._server, limited.reads(self._namespace, page["data"])))
+        return page
 
     async def atasks(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `tasks`, awaited."""
@@ -190,7 +193,9 @@ class Inspector:
         nodes = await self.anodes()
         names = known_tasks(nodes)
         asked = [commands.task_info(keys.cluster(self._namespace), name) for name in names[offset : offset + limit]]
-        return listing.page_of_tasks(nodes, names, await run_many_async(self._aserver, asked), limit, offset)
+        page = listing.page_of_tasks(nodes, names, await run_many_async(self._aserver, asked), limit, offset)
+        limited.tell(page["data"], await run_many_async(self._aserver, limited.reads(self._namespace, page["data"])))
+        return page
 
     def task(self, name: str) -> dict[str, Any]:
         """A task that nodes told of within the last day, as `tasks` shows it.
@@ -200,12 +205,16 @@ class Inspector:
             TypeError: the name is no text.
         """
         info = run(self._server, self._told_of(name))
-        return listing.task(name, info, self.nodes())
+        task = listing.task(name, info, self.nodes())
+        limited.tell([task], run_many(self._server, limited.reads(self._namespace, [task])))
+        return task
 
     async def atask(self, name: str) -> dict[str, Any]:
         """As `task`, awaited."""
         info = await run_async(self._aserver, self._told_of(name))
-        return listing.task(name, info, await self.anodes())
+        task = listing.task(name, info, await self.anodes())
+        limited.tell([task], await run_many_async(self._aserver, limited.reads(self._namespace, [task])))
+        return task
 
     def locks(self, *, name: str | None = None, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page of the named locks that are held, those that end first before the others.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from taskq import commands, keys
+from taskq import commands, keys, limited
 from taskq.client import Reservation, limiting
 from taskq.client.admission import DEFAULT_TTL, reservations
 from taskq.client.sweep import CLEARED
@@ -176,11 +176,11 @@ class Queue:
             ValueError: no duration.
             QueueNotFound: nothing was ever enqueued in the queue.
         """
-        return self._home.client.limit(self.name, limiting.WHOLE, limiting.words_of(age=duration)).changed
+        return self._home.client.limit(self.name, limited.WHOLE, limiting.words_of(age=duration)).changed
 
     async def aage(self, duration: Duration) -> bool:
         """As `age`, awaited."""
-        return (await self._home.aclient.limit(self.name, limiting.WHOLE, limiting.words_of(age=duration))).changed
+        return (await self._home.aclient.limit(self.name, limited.WHOLE, limiting.words_of(age=duration))).changed
 
     # --- its jobs
 
@@ -389,4 +389,4 @@ def _change(
         raise ValueError("give concurrency= or rate=, or reset=True to take back what was said")
     if not reset:
         return entry, words
-    return entry, {**limiting.RESET, **({"age": ""} if entry == limiting.WHOLE else {})}
+    return entry, {**limiting.RESET, **({"age": ""} if entry == limited.WHOLE else {})}

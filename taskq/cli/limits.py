@@ -9,7 +9,7 @@ import click
 from taskq.cli import output, scope
 from taskq.cli.options import Verb, json_option, server_options
 from taskq.cli.place import app
-from taskq.cli.refusal import WrongUsage, checked_values
+from taskq.cli.refusal import WrongUsage, checked_values, refuse
 
 _NUMBERS = ("running", "reserved", "free", "waiting")
 
@@ -52,6 +52,7 @@ def _states(each: dict[str, Any]) -> list[str]:
     short_help="Limits: look at them, or change one while programs run.",
     examples=(
         "taskq queue limit email",
+        "taskq queue limit email crm --key acme",
         "taskq queue limit email crm --concurrency 5 --rate 100/min --key acme",
         "taskq queue limit email crm --block 30s",
         "taskq queue limit email --concurrency 40 --age 10m",
@@ -95,14 +96,13 @@ def limit(
     handle = place.queue(queue)
     changes = concurrency is not None or rate is not None or burst is not None or reset
     if not changes and block is None and age is None:
-        if name is not None or key is not None:
-            raise WrongUsage("say what to change: --concurrency, --rate, --block or --reset")
-        _list(handle.limits(), json_=json_)
+        _list(_chosen(handle.limits(), queue, name, key), json_=json_)
         return
     if json_:
         raise WrongUsage("--json lists the limits: it goes with nothing that changes one")
     if age is not None and name is not None:
         raise WrongUsage("--age is of the queue as a whole: leave NAME out")
+    before = handle.limits()
     with checked_values(name="NAME", duration="--block"):
         changed = []
         if changes:
@@ -112,9 +112,49 @@ def limit(
             changed.append(handle.block(name, block, key=key))
         if age is not None:
             changed.append(handle.age(age))
-    output.put(f"{queue}: {'changed' if any(changed) else 'it is so already'}")
-    if name is not None and not reset and not any(each["name"] == name for each in _declared(handle.limits())):
+    after = handle.limits()
+    what = ", ".join(_changes(_numbers_of(before, name, key), _numbers_of(after, name, key)))
+    done = f"changed{': ' if what else ''}{what}" if any(changed) else "it is so already"
+    output.put(f"{queue}: {done}")
+    if name is not None and not reset and not any(each["name"] == name for each in _declared(after)):
         output.note(f"no code that runs declares a limit {name!r}: it holds for jobs that name it")
+
+
+def _chosen(rows: list[dict[str, Any]], queue: str, name: str | None, key: str | None) -> list[dict[str, Any]]:
+    """All; of a limit it and its keys; or the one key. A key of which nothing is said has its limit's numbers."""
+    if name is None and key is None:
+        return rows
+    kind = "limit" if name is not None else "fairness key"
+    mine = [each for each in rows if (each["kind"], each["name"]) == (kind, name)]
+    found = [each for each in mine if key is None or each["key"] == key]
+    if not found and name is not None and (of := [each for each in mine if each["key"] is None]):
+        own = {"key": key, "running": None, "waiting_lanes": None, "free": None, "overridden": False}
+        found = [{**each, **own} for each in of]
+    if not found:
+        what = f"limit {name!r}" if name is not None else f"fairness key {key!r}"
+        refuse(f"nothing is said of a {what} in queue {queue}: see `taskq queue limit {queue}`")
+    return found
+
+
+def _numbers_of(rows: list[dict[str, Any]], name: str | None, key: str | None) -> dict[str, Any]:
+    """The numbers that hold for what is changed: the row's, else those of its limit."""
+    kind = "limit" if name is not None else "queue" if key is None else "fairness key"
+    mine = [each for each in rows if (each["kind"], each["name"]) == (kind, name) and each["key"] in (key, None)]
+    row = max(mine, key=lambda each: each["key"] is not None, default=None) or {}
+    rate = row.get("rate")
+    return {
+        "concurrency": row.get("concurrency"),
+        "rate": rate and f"{rate} burst {row['burst']}",
+        "blocked until": output.instant(row.get("blocked_until")) or None,
+        "age": row.get("age"),
+    }
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    def word(value: Any) -> str:
+        return "none" if value is None else f"{value:g} s" if isinstance(value, float) else str(value)
+
+    return [f"{what} {word(old)} → {word(after[what])}" for what, old in before.items() if old != after[what]]
 
 
 def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

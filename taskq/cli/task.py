@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from taskq.cli import output, scope
@@ -40,13 +42,21 @@ def list_(*, limit: int, offset: int, json_: bool) -> None:
         output.document(page)
         return
     rows = [
-        (each["name"], each["queue"], each["executor"], each["parameters"], len(each["nodes"])) for each in page["data"]
+        (
+            each["name"],
+            each["queue"],
+            each["executor"],
+            each["parameters"],
+            len(each["nodes"]),
+            "; ".join(_words(said) for said in each["said"]),
+        )
+        for each in page["data"]
     ]
     output.table(
-        ("name", "queue", "executor", "parameters", "nodes"),
+        ("name", "queue", "executor", "parameters", "nodes", "state"),
         rows,
         numbers=("nodes",),
-        spare={"parameters": 12, "executor": 0, "nodes": 0},
+        spare={"parameters": 12, "executor": 0, "nodes": 0} | ({} if any(row[-1] for row in rows) else {"state": 0}),
     )
     output.next_page(len(rows), page["total"], offset)
 
@@ -66,7 +76,10 @@ def show(*, name: str, json_: bool) -> None:
     if json_:
         output.document(found)
         return
+    said = found.pop("said")
     output.pairs((key, output.in_a_line(key, value)) for key, value in found.items())
+    for each in said:
+        output.put(f"in queue {each['queue']}: {_words(each)}")
     if not found["nodes"]:
         output.note(f"no node serves {name!r} now: its jobs wait until one does")
 
@@ -95,6 +108,18 @@ def resume(*, name: str, queue: str | None) -> None:
     """Start the jobs of a paused task again."""
     for each, handle in _queues(name, queue):
         output.put(f"{name} in {each}: {'resumed' if handle.resume(task=name) else 'was not paused'}")
+
+
+def _words(said: dict[str, Any]) -> str:
+    """What operators say of a task in a queue: `paused, 3 at a time`."""
+    words = ["paused"] if said["paused"] else []
+    if said["concurrency"] is not None:
+        words.append(f"{said['concurrency']} at a time")
+    if said["rate"]:
+        words.append(f"{said['rate']} burst {said['burst']}")
+    if said["blocked_until"]:
+        words.append(f"blocked until {output.instant(said['blocked_until'])}")
+    return ", ".join(words)
 
 
 def _queues(name: str, queue: str | None) -> list[tuple[str, Queue]]:

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, TypeAlias
 
-from taskq import commands, lanes
+from taskq import commands, lanes, limited
 from taskq.asked import checked_text
-from taskq.commands import Command, LimitRow
+from taskq.commands import Command
 from taskq.errors import shown
 from taskq.keys import QueueKeys
+from taskq.limited import WHOLE
 from taskq.options import Rate
 from taskq.options.limits import checked_limit_name
-from taskq.units import Duration, duration_ms, duration_text, rfc3339
+from taskq.units import Duration, duration_ms
 
 Steps: TypeAlias = Generator[Command[Any], Any, Any]
-
-WHOLE = "queue"
-"""The entry that is the queue itself."""
 
 NONE = "none"
 """A number that code declares and that is not to hold."""
@@ -97,17 +95,20 @@ def change(q: QueueKeys, entry: str, words: Mapping[str, Any]) -> Steps:
 def look(q: QueueKeys) -> Steps:
     """Everything that is said, by name, as JSON holds it."""
     found: dict[str, dict[str, Any]] = {}
+    said: dict[str, Mapping[str, str]] = {}
     cursor = _DONE
     while True:
         some: commands.LimitRows = yield commands.limits(q, cursor=cursor)
-        found |= {row.entry: _shown(row, some.now_ms) for row in some.rows}
+        found |= {row.entry: limited.shown(row, some.now_ms) for row in some.rows}
+        said |= {row.entry: row.said for row in some.rows}
         cursor = some.cursor
         if cursor == _DONE:
             break
+    limited.inherit(found, said)
     if some.age_ms:
-        whole = found.setdefault(WHOLE, _nothing())
+        whole = found.setdefault(WHOLE, limited.nothing())
         whole["age"] = some.age_ms / 1000
-    return [found[entry] for entry in sorted(found, key=_order)]
+    return [found[entry] for entry in sorted(found, key=limited.order)]
 
 
 def weigh(q: QueueKeys, weights: Mapping[Any, int | None]) -> Steps:
@@ -130,64 +131,3 @@ def weigh(q: QueueKeys, weights: Mapping[Any, int | None]) -> Steps:
         cursor = some.cursor
         if cursor == _DONE:
             return {lanes.decoded(key): weight for key, weight in sorted(found.items())}
-
-
-# --- as people see it
-
-_KINDS = {"*": "task", "@": "fairness key", "!": "lock"}
-
-
-def _order(entry: str) -> tuple[bool, bool, str]:
-    return entry != WHOLE, entry[0] in _KINDS, entry
-
-
-def _nothing() -> dict[str, Any]:
-    return _shown(LimitRow(WHOLE, {}, {}, 0, 0, None, None), 0)
-
-
-def _shown(row: LimitRow, now_ms: int) -> dict[str, Any]:
-    kind, name, key = _named(row.entry)
-    declared, said = _numbers(row.declared), _numbers(row.said)
-    till = _instant(row.said.get("until"))
-    return {
-        "kind": kind,
-        "name": name,
-        "key": key,
-        "concurrency": said["concurrency"] if "c" in row.said else declared["concurrency"],
-        "rate": said["rate"] if "r" in row.said else declared["rate"],
-        "burst": said["burst"] if "r" in row.said else declared["burst"],
-        "declared": declared,
-        "by_calls": row.declared.get("by") == "call",
-        "overridden": bool(row.said.keys() & {"c", "r"}) or "paused" in row.said,
-        "paused": "paused" in row.said,
-        "blocked_until": rfc3339(till) if till is not None and till > now_ms else None,
-        "running": row.held,
-        "reserved": row.reserved,
-        "waiting_lanes": row.parked,
-        "free": row.free,
-        "age": None,
-    }
-
-
-def _named(entry: str) -> tuple[str, str | None, str | None]:
-    if entry == WHOLE:
-        return "queue", None, None
-    kind = _KINDS.get(entry[0], "limit")
-    name, with_key, key = entry.lstrip("".join(_KINDS)).partition("=")
-    if kind == "fairness key":
-        return kind, None, lanes.decoded(name)
-    return kind, lanes.decoded(name), lanes.decoded(key) if with_key else None
-
-
-def _numbers(words: Mapping[str, str]) -> dict[str, Any]:
-    most, rate = words.get("c", ""), words.get("r", "").split("/")
-    whole = len(rate) == 3 and all(each.isdigit() for each in rate)
-    return {
-        "concurrency": int(most) if most.isdigit() else None,
-        "rate": f"{rate[0]}/{duration_text(int(rate[1]))}" if whole else None,
-        "burst": int(rate[2]) if whole else None,
-    }
-
-
-def _instant(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() and len(text) < 15 else None

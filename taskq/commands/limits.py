@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Arg, Command, build, text, texts
@@ -89,13 +89,13 @@ def limit(
     return build("limit", q, read, {"now": now, "entry": entry, "cursor": cursor}, rest)
 
 
-def limits(q: QueueKeys, *, cursor: str = DONE, now: int | None = None) -> Command[LimitRows]:
-    """Some of what is said, as it holds now."""
+def limits(q: QueueKeys, ids: Sequence[str] = (), *, cursor: str = DONE, now: int | None = None) -> Command[LimitRows]:
+    """Some of what is said, as it holds now; or what is said of these entries, at most 250."""
 
     def read(reply: Any) -> LimitRows:
         return LimitRows(text(reply[0]), int(reply[1]), int(reply[2]), [_row(each) for each in reply[3:]])
 
-    return build("limits", q, read, {"now": now, "cursor": cursor})
+    return build("limits", q, read, {"now": now, "cursor": cursor}, ids)
 
 
 def weigh(

@@ -22,20 +22,25 @@ def rows(taskq, *more):
 def test_a_limit_is_changed_listed_and_reset(taskq, jobs, app):
     assert rows(taskq) == []
     done = taskq("queue", "limit", "email", "crm", "--concurrency", "5", "--rate", "100/min", "--burst", "20")
-    assert done.stdout == "email: changed\n"
+    assert done.stdout == "email: changed: concurrency none → 5, rate none → 100/1m burst 20\n"
     assert "no code that runs declares" in done.stderr
     assert taskq("queue", "limit", "email", "crm", "--concurrency", "5").stdout == "email: it is so already\n"
-    taskq("queue", "limit", "email", "crm", "--concurrency", "2", "--key", "acme")
+    done = taskq("queue", "limit", "email", "crm", "--concurrency", "2", "--key", "acme")
+    assert done.stdout == "email: changed: concurrency 5 → 2\n"
     assert [(row["name"], row["key"], row["concurrency"], row["rate"], row["burst"]) for row in rows(taskq)] == [
         ("crm", None, 5, "100/1m", 20),
-        ("crm", "acme", 2, None, None),
+        ("crm", "acme", 2, "100/1m", 20),
     ]
     shown = taskq("queue", "limit", "email").stdout
     assert "limit crm" in shown
     assert "acme" in shown
     assert "set here" in shown
-    for more in ([], ["--key", "acme"]):
-        assert taskq("queue", "limit", "email", "crm", *more, "--reset").stdout == "email: changed\n"
+    (acme,) = rows(taskq, "crm", "--key", "acme")
+    (bolt,) = rows(taskq, "crm", "--key", "bolt")
+    assert [(row["key"], row["concurrency"]) for row in (acme, bolt)] == [("acme", 2), ("bolt", 5)]
+    assert len(rows(taskq, "crm")) == 2
+    for more in (["--key", "acme"], []):
+        assert "concurrency" in taskq("queue", "limit", "email", "crm", *more, "--reset").stdout
     assert rows(taskq) == []
 
 
@@ -73,8 +78,6 @@ def test_a_queue_as_a_whole_is_limited_and_its_lanes_age(taskq, jobs):
 @pytest.mark.parametrize(
     "words",
     [
-        ("crm",),
-        ("--key", "acme"),
         ("crm", "--burst", "5"),
         ("crm", "--rate", "fast"),
         ("crm", "--concurrency", "-1"),
@@ -90,6 +93,13 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(taskq, jobs, words):
     result = taskq("queue", "limit", "email", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert rows(taskq) == []
+
+
+@pytest.mark.parametrize("words", [("crm",), ("crm", "--key", "acme"), ("--key", "acme")])
+def test_a_limit_that_is_not_there_is_no_empty_list(taskq, jobs, words):
+    result = taskq("queue", "limit", "email", *words)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing is said of" in result.stderr
 
 
 @pytest.mark.parametrize("verb", ["limit", "weights", "show"])

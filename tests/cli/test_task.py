@@ -87,3 +87,16 @@ async def test_the_async_twins_do_the_same(app, knows):
     assert await app.inspector.atask("mail.send") == app.inspector.task("mail.send")
     assert (await app.inspector.anodes())[0]["id"] == "n"
     await app.aclose()
+
+
+def test_what_operators_say_of_a_task_is_shown(taskq, knows, app):
+    knows("mail.send", "mail.read")
+    app.client.register("email")
+    taskq("task", "pause", "mail.send")
+    app.queue("email").limit(task="mail.send", concurrency=3)
+    read, send = json.loads(taskq("task", "list", "--json").stdout)["data"]
+    assert (read["paused"], read["said"], send["paused"]) == (False, [], True)
+    assert [(said["queue"], said["concurrency"]) for said in send["said"]] == [("email", 3)]
+    assert "paused, 3 at a time" in taskq("task", "list").stdout
+    assert "in queue email: paused, 3 at a time" in taskq("task", "show", "mail.send").stdout
+    assert json.loads(taskq("task", "show", "mail.send", "--json").stdout)["said"] == send["said"]
