@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from taskq.needs import WHOLE, Needs, Place, fits, number, part_of
+from taskq.needs import WHOLE, Needs, Place, amount_text, fits, number, part_of
 
 Node = Mapping[str, Any]
 
@@ -111,14 +111,14 @@ def _most(missing: Sequence[Needs], places: Sequence[tuple[Node, Place]]) -> str
     if not any(node["capacity"] for node, _ in places):
         return ": none was given a --capacity"
     most = max((place.capacity or {}).get(amounts[0], 0) for _, place in places)
-    return f": the largest has {amounts[0]}={number(most)}" if most else ""
+    return f": the largest has {amounts[0]}={amount_text(most)}" if most else ""
 
 
 def _word(each: Needs) -> str:
     if each.labels:
         return "label {}={}".format(*each.labels[0])
     name, amount = each.takes[0]
-    return f"{name}={number(amount)}"
+    return f"{name}={amount_text(amount)}"
 
 
 def listed(wanted: Needs) -> str:

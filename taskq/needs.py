@@ -6,6 +6,7 @@ that jobs which need the same wait together. Amounts are counted in thousandths:
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -96,7 +97,8 @@ def amount(value: object, *, name: str) -> int:
         if _NUMBER.fullmatch(text):
             counted = round(float(text) * WHOLE)
         elif isinstance(value, str):
-            counted = size_bytes(value, name=name) * WHOLE
+            with contextlib.suppress(ValueError):  # the rule below tells of numbers too
+                counted = size_bytes(value, name=name) * WHOLE
     if not 0 <= counted <= MOST_AMOUNT * WHOLE:
         raise ValueError(
             f'{name}={shown(value)} is no amount: give a number such as 2 or 0.5, or a size such as "4GiB"'
@@ -107,6 +109,16 @@ def amount(value: object, *, name: str) -> int:
 def number(counted: int) -> int | float:
     """Thousandths as people say them."""
     return counted // WHOLE if counted % WHOLE == 0 else counted / WHOLE
+
+
+def amount_text(counted: int) -> str:
+    """Thousandths as a sentence has them: whole mebibytes as the size they most likely are, `4GiB`."""
+    whole, odd = divmod(counted, WHOLE)
+    if odd == 0 and whole and whole % 2**20 == 0:
+        for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB")):
+            if whole % 2**power == 0:
+                return f"{whole >> power}{unit}"
+    return str(number(counted))
 
 
 def text_of(labels: Mapping[str, str] | None, takes: Mapping[str, int] | None, target: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from taskq import commands, keys
 from taskq.commands import Command, HeldJobs
 from taskq.lacking import Node, largest
-from taskq.needs import WHOLE, Needs, number, of_class
+from taskq.needs import WHOLE, Needs, amount_text, number, of_class
 
 QUEUES_MAX, LEASES_MAX, HOLDERS_MAX = 16, 1000, 5
 
@@ -120,7 +120,7 @@ def _text(raw: bytes) -> str:
 def told(few: Sequence[Short]) -> tuple[str, dict[str, Any]]:
     """A sentence of what is short, and its numbers."""
     holders = list(dict.fromkeys(id for each in few for id in each.holders))
-    words = [f"{each.name}: {number(each.free)} of {number(each.whole)} free" for each in few]
+    words = [f"{each.name}: {amount_text(each.free)} of {amount_text(each.whole)} free" for each in few]
     more = len(holders) - HOLDERS_MAX
     by = f", held by {', '.join(holders[:HOLDERS_MAX])}" + (f" and {more} more" if more > 0 else "") if holders else ""
     amounts = {each.name: {"free": number(each.free), "of": number(each.whole)} for each in few}

@@ -24,6 +24,7 @@ from taskq.options import Options, Vocabulary
         "taskq enqueue shop.mail.send a@b.c subject=hi",
         "taskq enqueue shop.sums.add 2 3 --wait",
         "taskq enqueue shop.sums.add --delay 5m -- -2 3",
+        "taskq enqueue shop.video.encode clip.mp4 --resource gpu=1 --label gpu=a100",
         'taskq enqueue shop.mail.send --payload \'{"args": ["a@b.c"], "kwargs": {"subject": "hi"}}\'',
     ),
 )
@@ -37,6 +38,12 @@ from taskq.options import Options, Vocabulary
 @click.option("--priority", type=int, help="-512 … 511, higher first [the task's, else 0].")
 @click.option("--id", metavar="ID", help="An own id, for which a second enqueue adds nothing.")
 @click.option("--unique", metavar="KEY", help="While a job of the task has this key, nothing is added.")
+@click.option("--debounce", metavar="TIME", help="Start it once no further call came for so long; the last one counts.")
+@click.option("--throttle", metavar="TIME", help="The first call counts; for so long no other makes a job.")
+@click.option("--lock", metavar="NAME", help="One job with this lock at a time; the others wait.")
+@click.option("--label", "labels", multiple=True, metavar="K=V", help="Only on workers labelled so. Several times.")
+@click.option("--resource", "resources", multiple=True, metavar="K=V", help="What it takes: gpu=1, memory=4GiB.")
+@click.option("--target", metavar="NODE", help="Only on this node, by its id or host's name.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given several times.")
 @click.option("--meta", multiple=True, metavar="K=V", help="May be given several times.")
 @click.option("--max-attempts", type=int, metavar="N", help="How many times it is run at most [the task's, else 3].")
@@ -86,8 +93,9 @@ def _options(given: dict[str, Any]) -> Vocabulary:
     for name in ("at", "expires"):
         if name in options:
             options[name] = _instant(options[name], name)
-    if "meta" in options:
-        options["meta"] = dict(read_pair(each, "--meta") for each in options["meta"])
+    for name, option in (("meta", "--meta"), ("labels", "--label"), ("resources", "--resource")):
+        if name in options:
+            options[name] = dict(read_pair(each, option) for each in options[name])
     return cast("Vocabulary", options)  # its names are this command's options
 
 

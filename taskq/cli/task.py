@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from taskq.cli.place import app
 from taskq.cli.refusal import checked_values
 from taskq.options import checked_task_name
 from taskq.queue import Queue
+from taskq.units import duration_text
 
 _queue_option = click.option(
     "-q", "--queue", metavar="QUEUE", help="Only in this queue [those from which nodes serve it]."
@@ -77,6 +79,8 @@ def show(*, name: str, json_: bool) -> None:
         output.document(found)
         return
     said = found.pop("said")
+    found["settings"] = {key: _in_words(key, each) for key, each in found["settings"].items()}
+    found["keys"] = {key: _in_words(key, each) for key, each in found["keys"].items()}
     output.pairs((key, output.in_a_line(key, value)) for key, value in found.items())
     for each in said:
         output.put(f"in queue {each['queue']}: {_words(each)}")
@@ -108,6 +112,25 @@ def resume(*, name: str, queue: str | None) -> None:
     """Start the jobs of a paused task again."""
     for each, handle in _queues(name, queue):
         output.put(f"{name} in {each}: {'resumed' if handle.resume(task=name) else 'was not paused'}")
+
+
+def _in_words(key: str, told: Any) -> Any:
+    """A backoff or limits as people say them; anything else as it is."""
+    if key == "backoff" and (parts := re.fullmatch(r"([a-z]+):([0-9]{1,13}):([0-9]{1,13})(:exact)?", str(told))):
+        base, cap = duration_text(int(parts[2])), duration_text(int(parts[3]))
+        exact = ", exactly" if parts[4] else ""
+        return f"{parts[1]} {base}{exact}" if base == cap else f"{parts[1]} from {base} to {cap}{exact}"
+    if key == "limits" and isinstance(told, list) and all(isinstance(each, dict) for each in told):
+        return "; ".join(_limit_in_words(each) for each in told)
+    return told
+
+
+def _limit_in_words(each: dict[str, Any]) -> str:
+    by = each.get("by")
+    whose = f" a {', '.join(by) if isinstance(by, list) else by}" if by else ""
+    most = f"{each['n']} at a time" if "n" in each else str(each.get("rate"))
+    burst = f" burst {each['burst']}" if each.get("burst", 1) != 1 else ""
+    return f"{each.get('name', '')}: {most}{whose}{burst}".removeprefix(": ")
 
 
 def _words(said: dict[str, Any]) -> str:

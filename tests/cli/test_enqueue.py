@@ -59,6 +59,23 @@ def test_parameters_that_cannot_be_read_are_left_to_the_worker(taskq, run, names
     assert taskq("enqueue", "crm.call").exit_code == 0
 
 
+def test_where_it_may_run_and_what_it_waits_for_are_options_too(taskq, known):
+    words = ("--label", "zone=eu", "--resource", "gpu=1", "--resource", "memory=4GiB", "--target", "web-1")
+    job = stored(taskq, taskq("enqueue", "shop.add", "--queue", "far", *words, "--lock", "account").stdout.strip())
+    assert (job["labels"], job["resources"], job["target"]) == (
+        {"zone": "eu"}, {"gpu": 1, "memory": 4 * 2**30}, "web-1",
+    )  # fmt: skip
+    assert "account" in json.dumps(job["lock"])
+    for option in ("--debounce", "--throttle"):
+        first, second = (taskq("enqueue", "shop.send", "a", option, "1h").stdout for _ in range(2))
+        assert first.startswith("email:")
+        assert (first == second) is (option == "--throttle") or option == "--debounce"
+    for wrong in (("--resource", "gpu=two"), ("--label", "zone"), ("--debounce", "soon"), ("--lock", "")):
+        assert taskq("enqueue", "shop.add", *wrong).exit_code == 2
+    assert "gpu" in (told := taskq("enqueue", "shop.add", "--resource", "gpu=two").stderr)
+    assert "is no amount: give a number such as 2" in told
+
+
 def tell_of(run, namespace, parameters):
     about = json.dumps({"parameters": parameters})
     run(

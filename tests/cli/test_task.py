@@ -100,3 +100,13 @@ def test_what_operators_say_of_a_task_is_shown(taskq, knows, app):
     assert "paused, 3 at a time" in taskq("task", "list").stdout
     assert "in queue email: paused, 3 at a time" in taskq("task", "show", "mail.send").stdout
     assert json.loads(taskq("task", "show", "mail.send", "--json").stdout)["said"] == send["said"]
+
+
+def test_backoff_and_limits_are_told_in_words(taskq, knows):
+    limits = [{"n": 2, "by": "tenant", "name": "crm"}, {"rate": "100/1m", "name": "crm", "burst": 20}]
+    about = {"settings": {"backoff": "exponential:15000:3600000"}}
+    knows("mail.send", options=json.dumps({"limits": limits}), about=json.dumps(about))
+    told = taskq("task", "show", "mail.send").stdout
+    assert "backoff=exponential from 15s to 1h" in told
+    assert "limits=crm: 2 at a time a tenant; crm: 100/1m burst 20" in told
+    assert json.loads(taskq("task", "show", "mail.send", "--json").stdout)["keys"]["limits"] == limits

@@ -115,6 +115,7 @@ async def test_an_amount_that_is_taken_names_who_holds_it(app, work, enter, run)
     "asked, text",
     [
         ({"resources": {"gpu": 1}}, "it needs gpu=1, 3 live workers, none with it"),
+        ({"resources": {"memory": "4GiB"}}, "it needs memory=4GiB, 3 live workers, none with it"),
         ({"labels": {"zone": "eu"}}, "it needs label zone=eu, 3 live workers, none with it"),
         ({"resources": {"cpu": 4, "fpga": 1}},
          "it needs cpu=4 and fpga=1 on one worker, 3 live workers, none with all of it"),

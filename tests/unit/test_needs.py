@@ -70,7 +70,7 @@ def test_what_is_no_amount_is_refused(value: Any) -> None:
         (needs.checked_labels, {str(n): "x" for n in range(17)}, "at most 16"),
         (needs.checked_resources, 7, "is no mapping"),
         (needs.checked_resources, {"": 1}, "a name is 1 to 64"),
-        (needs.checked_resources, {"gpu": "many"}, "is no size"),
+        (needs.checked_resources, {"gpu": "many"}, "is no amount: give a number such as 2"),
         (needs.checked_target, "", "give the id of a node"),
         (needs.checked_target, "a b", "give the id of a node"),
     ],
