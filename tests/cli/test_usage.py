@@ -66,7 +66,7 @@ WRONG = [
     (("worker", "shop", "--wedged", "soon"), "--wedged"),
     (("worker", "shop", "--wedged", "1ms"), "wedged"),
     (("worker", "shop", "--label", "gpu"), "key=value"),
-    (("worker", "shop", "--capacity", "mem=much"), "--capacity mem='much' is no size"),
+    (("worker", "shop", "--capacity", "mem=much"), "--capacity mem='much' is no amount"),
     (("worker", "shop", "--health-port", "0"), "1<=x<=65535"),
     (("demo", "--url", "redis://x"), "server of its own"),
     (("server", "--url", "redis://x"), "--port"),

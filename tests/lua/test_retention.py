@@ -283,7 +283,7 @@ def test_clear_touches_nothing_that_has_not_ended(room, wrong):
 
 def test_code_sets_retention_unless_an_operator_did(room):
     retention(room, keep_completed=20_000)
-    assert room.keyspace.dump()["meta"] == {"keep_completed": "20000"}
+    assert room.keyspace.dump()["meta"] == {"keep_completed": "20000", "retention_at": str(room.now)}
     room.client.hset(room.q.fixed("meta"), "retention_overridden", 1)
     retention(room, keep_completed=99_000)
     assert room.keyspace.dump()["meta"]["keep_completed"] == "20000"

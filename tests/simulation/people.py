@@ -91,10 +91,10 @@ class People(Queue):
         self._remove(old[:limit])
         return len(old[:limit])
 
-    def declare(self, *, kinds: Mapping[str, str], retention: Mapping[str, int]) -> int:
+    def declare(self, *, kinds: Mapping[str, str], retention: Mapping[str, int]) -> tuple[int, dict[str, str]]:
         self.kinds |= kinds
-        self.meta |= retention
-        return int(self.meta.get("class_version", 0))
+        self.meta |= retention | {"retention_at": self.now}
+        return int(self.meta.get("class_version", 0)), {}
 
     def wait(self, id: str) -> None:
         if id in self.jobs and self.jobs[id].state not in ENDS:
