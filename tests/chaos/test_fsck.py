@@ -97,6 +97,14 @@ def test_keys_vanish_at_random(fleet, shop, look, raw, fsck):
     node.until_ready()
 
 
+def give_up_strangers(look, raw):
+    """Cancel jobs whose task was struck: nobody knows it any more, and they would wait for an hour for one who does."""
+    keys = [key for key in raw.scan_iter(look.q.job("*")) if raw.type(key) == b"hash"]
+    ids = [key.decode().partition("job:")[2] for key in keys if raw.hget(key, "task") not in {b"shop.nap", None}]
+    for id in ids:
+        look.run(commands.cancel(look.q, [id], running=True, partial=True))
+
+
 @pytest.mark.timeout(120)
 def test_keys_become_anything_at_random(fleet, shop, look, raw, fsck):
     node = fleet.start("-w", "2")
@@ -115,6 +123,7 @@ def test_keys_become_anything_at_random(fleet, shop, look, raw, fsck):
     assert fsck("--repair")[0] == 0
     raw.hdel(look.q.fixed("meta"), "paused")
     shop.nap.enqueue(0).result(timeout=20)
+    give_up_strangers(look, raw)
     all_end(look, 60)  # some were left running without a holder: two leases and an outage rule
     assert fsck()[1]["breaches"] == []
     node.until_ready()
