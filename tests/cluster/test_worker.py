@@ -46,7 +46,7 @@ def test_an_idle_worker_is_woken_by_each_queue_at_once(shop, shards, ledger):
         assert ledger.starts(job.id)[0].at - began < 1
     connections = settled(shards, shop.namespace)
     # One blocks for each queue, one a shard calls: "2 connections, in a cluster one more per further shard or queue".
-    # A shard may have a second one that calls: new classes are read beside claims and finishes, which they don't hold up.
+    # A shard may have a second one that calls: new classes are read beside claims and finishes, and hold up none.
     assert connections["taskq:worker"] <= len(QUEUES) + 2 * len(shards.all)
     assert node.process.poll() is None
 
