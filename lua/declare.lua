@@ -74,7 +74,7 @@ local function take_in(limit, numbers)
   local told = redis.call('HGET', keys.limits, limit)
   local words = arg.by == 'call' and numbers .. ' by=call' or numbers
   local before, at = numbers_of(told or '')
-  if told and (has(told, 'op=1') or (arg.by == 'call' and not has(told, 'by=call'))) then
+  if told and arg.by == 'call' and not has(told, 'by=call') then
     return
   elseif arg.by == 'code' and before ~= words and at > said_at and at <= now and not has(before, 'by=call') then
     later[#later + 1] = limit

@@ -280,11 +280,11 @@ def test_the_executors_of_tasks_are_told_to_their_queue(room):
 
 def test_limits_in_code_are_taken_in_but_for_what_an_operator_set(room):
     limits = room.q.fixed("limits")
-    room.client.hset(limits, mapping={"crm": "c=1 op=1", "old": "c=9", "odd": "op=10 c=1"})
-    said = {"crm": "c=2", "new": "c=3 r=10/1000/1", "odd": "c=4"}
+    room.client.hset(limits, mapping={"op:crm": "c=1", "old": "c=9", "crm": "c=5"})
+    said = {"crm": "c=2", "new": "c=3 r=10/1000/1"}
     at = f" at={room.now}".encode()
     room.do(commands.declare, kinds={"t": "async"}, retention={"max_failed": 7}, limits=said)
     assert room.client.hgetall(limits) == {
-        b"crm": b"c=1 op=1", b"old": b"c=9", b"new": b"c=3 r=10/1000/1" + at, b"odd": b"c=4" + at,
+        b"op:crm": b"c=1", b"old": b"c=9", b"new": b"c=3 r=10/1000/1" + at, b"crm": b"c=2" + at,
     }  # fmt: skip
     assert room.client.hgetall(room.q.fixed("kinds")) == {b"t": b"async"}
