@@ -10,7 +10,7 @@ COMPOSE = $(shell if docker compose version >/dev/null 2>&1; then echo docker co
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench bench-scripts soak bench-peers matrix cluster cluster-scripts cluster-guide \
-        cluster-servers sim chaos up down
+        cluster-servers cluster-long sim chaos zones long up down
 
 help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,11 +74,20 @@ cluster-guide: $(STAMP)
 cluster-servers: $(STAMP)
 	$(PYTEST) --numprocesses 2 tests/cluster tests/sentinel
 
+cluster-long: $(STAMP) ## The long runs on three shards and on sentinels: leaders killed for minutes, 30 rounds of lost nodes
+	$(PYTEST) tests/cluster tests/sentinel --timeout 0 -m "cluster and long"
+
 sim: $(STAMP) ## Compare the scripts with the model over long random histories
 	$(PYTEST) tests/simulation --timeout 0 -m "long or not long"
 
 chaos: $(STAMP) ## Strike real processes, servers and connections, the long runs too; prints the table of faults
 	$(PYTEST) tests/chaos --timeout 0 -m "chaos"
+
+zones: $(STAMP) ## Every rule through every change of every zone's clocks, 2020 to 2030, minute by minute
+	$(PYTEST) tests/unit --timeout 0 -m "long"
+
+long: zones ## What else takes long: every zone (zones), then tens of thousands of jobs, locks, cancels and rounds
+	$(PYTEST) --ignore tests/unit --ignore tests/simulation --timeout 0 -m "long and not chaos and not cluster and not bench"
 
 up: ## Start Redis and a worker in containers
 	$(COMPOSE) up --build --detach

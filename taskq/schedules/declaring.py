@@ -113,6 +113,7 @@ class Declares:
     def on_schedule(self, fn: F) -> F:
         """Have `fn(run)` called with each `Run`, in a worker of the node that leads, or where `app.schedules.run` was.
 
+        If the node that leads serves an app without observers nobody is told: apps of one namespace each declare them.
         It may be `async def` there. What it raises is logged, and hinders nothing. While nodes come and go a run may be
         told twice, or never: `taskq schedule show` has them all.
         """
