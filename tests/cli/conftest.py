@@ -54,6 +54,11 @@ def hoard(mib):
 @app.task
 async def slow(seconds):
     await asyncio.sleep(seconds)
+
+@app.task
+async def until(file):
+    while not os.path.exists(file):
+        await asyncio.sleep(0.1)
 """
 
 

@@ -2,6 +2,9 @@
 
 import contextlib
 import json
+from datetime import datetime, timedelta
+
+import pytest
 
 from taskq import commands, keys
 from taskq.connection import connect, run
@@ -15,7 +18,11 @@ def test_nobody(taskq):
 def test_who(taskq, settings):
     with contextlib.closing(connect(settings)) as server:
         run(server, commands.pulse(keys.cluster(settings.namespace), node="host-1-abc", leads=True, ttl_ms=6_000))
+        pulse = run(server, commands.pulse(keys.cluster(settings.namespace), node="x", leads=False, ttl_ms=6_000))
     found = json.loads(taskq("leader", "--json").stdout)
-    assert found["node"] == "host-1-abc"
-    assert found["term"] > 0
-    assert "host-1-abc" in taskq("leader").stdout
+    assert (found["node"], found["term"]) == ("host-1-abc", pulse.term)
+    since, until = (datetime.fromisoformat(found[name]) for name in ("since", "until"))
+    assert until - since == timedelta(milliseconds=6_000)
+    assert since.timestamp() * 1000 == pytest.approx(pulse.term, abs=1), "a term is the time of its beginning"
+    lines = [line.split(None, 1) for line in taskq("leader").stdout.splitlines()]
+    assert lines == [[name, str(found[name])] for name in ("node", "term", "since", "until")]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 
 import pytest
 
-from taskq import commands, keys
+from taskq import __version__, commands, keys
 from taskq.connection import connect, run
 from taskq.state import State
 from tests.waiting import wait_until
@@ -80,6 +81,8 @@ def test_a_node_shows_what_it_runs(taskq, app, worker):
     (node,) = json.loads(taskq("node", "list", "--json").stdout)["data"]
     id = node["id"]
     assert (node["pid"], node["state"], node["health"], node["leader"]) == (worker.pid, "active", "healthy", True)
+    assert (node["hostname"], node["version"], node["workers"]) == (socket.gethostname(), __version__, 1)
+    assert node["created_at"] <= node["last_seen"]
     assert node["concurrency"] == {"async": 100, "thread": 16}
     assert "shop.slow" in node["tasks"]
 

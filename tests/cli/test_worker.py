@@ -74,24 +74,30 @@ def test_a_queues_slots_follow_what_it_needs(start, app, place):
 
 
 @pytest.mark.timeout(240)
-def test_workers_follow_what_is_needed_and_one_that_is_too_many_finishes_what_it_has(start, app, place):
+def test_workers_follow_what_is_needed_and_one_that_is_too_many_finishes_what_it_has(start, app, place, folder):
+    """Up and down by the leader's own decisions; nobody says anything."""
     task = app.by_name("shop.slow", queue="default")
     app.enqueue_many([task.call(1) for _ in range(300)])  # ten slots
     process = start("worker", "shop", "-w", "1..3", "-c", "2", "--threads", "0", "--log-format", "text", *place)
     (node,) = wait_until(lambda: app.nodes.list()["data"], 40)
     assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["slots"] == 6, 50)
-    long = [task.using(priority=9).enqueue(8) for _ in range(6)]
+    long = [app.by_name("shop.until", queue="default").using(priority=9).enqueue("told") for _ in range(6)]
     wait_until(lambda: {job.refresh().state for job in long} == {State.RUNNING}, 40)
     app.queue("default").purge()
-    app.nodes.scale(node["id"], workers=(1, 2))
-    wait_until(lambda: app.nodes.get(node["id"])["workers"] == 2, 30)
-    assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["slots"] == 4, 40), "the third has gone"
+    wait_until(lambda: app.nodes.get(node["id"])["workers"] == 1, 100)
+    assert {job.refresh().state for job in long} == {State.RUNNING}, "none was preempted"
+    (folder / "told").touch()
     assert {job.result(timeout=40) for job in long} == {None}
     assert {job.refresh().attempt for job in long} == {1}
+    assert wait_until(lambda: app.nodes.get(node["id"])["stats"]["slots"] == 2, 40), "one is left"
+    assert app.by_name("shop.add", queue="default").enqueue(1, 2).result(timeout=20) == 3
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 0, told
-    assert "workers are scaled" in told
+    decisions = [line for line in told.splitlines() if "workers are scaled" in line]
+    assert "before=1" in decisions[0]
+    assert "workers=1" in decisions[-1]
+    assert all(f" {name}=" in line for line in decisions for name in ("need", "slots_each", "cores"))
 
 
 def test_options_reach_the_node_and_its_workers(start, app, place):

@@ -81,8 +81,13 @@ async def test_the_async_twins_do_the_same(on_loop, hand):
 
 def test_a_paused_queue_hands_nothing_out(app, task, hand):
     queue = app.queue("default")
+    before = task.enqueue()
+    (runs,) = hand.claim()
     task.enqueue()
     assert (queue.pause(), queue.pause(), queue.counts().paused) == (True, False, True)
+    assert hand.claim() == []
+    hand.complete(runs)
+    assert before.refresh().state == "completed", "what runs is finished"
     assert hand.claim() == []
     assert (queue.resume(), queue.resume(), queue.counts().paused) == (True, False, False)
     assert len(hand.claim()) == 1

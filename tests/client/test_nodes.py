@@ -130,8 +130,13 @@ def test_a_damaged_record_is_shown_as_far_as_it_can_be():
     ) | {"id": "n"}  # fmt: skip
     shown = node_shown(junk, 1_000)
     assert (shown["id"], shown["state"], shown["pid"], shown["queues"], shown["labels"]) == ("n", "dead", None, [], {})
+    numbers = ("port", "workers", "incarnation", "created_at", "last_seen")
+    assert [shown[name] for name in numbers] == [None] * len(numbers), "what is no number and no time is null"
     assert shown["stats"] == {"slots": 0, "busy": 0, "running": []}
+    never = node_shown({"id": "n", "state": "active"}, 1_000)
+    assert (never["last_seen"], never["state"], never["health"]) == (None, "dead", "unhealthy")
     wrong = {"queues": "[1]", "labels": "[]", "capacity": '{"gpu": "x"}', "stats": '{"running": [5], "busy": "x"}'}
     shown = node_shown(wrong | {"last_seen": "900"}, 1_000)
     assert (shown["state"], shown["health"], shown["capacity"]) == ("active", "healthy", {})
+    assert shown["last_seen"] == "1970-01-01T00:00:00.900Z"
     assert shown["stats"] == {"slots": 0, "busy": 0, "running": []}

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import socket
 import time
 
 import pytest
@@ -77,13 +78,13 @@ def registry(ground, settings, source):
 def test_the_record_is_readable_text():
     options = NodeOptions(labels={"zone": "a"}, capacity={"gpu": 2}, metadata={"by": "me"}, health_port=8_000)
     fields = identity(HELLO, options)
-    assert json.loads(fields["queues"]) == ["email", "default"]
-    assert json.loads(fields["tasks"]) == ["clean", "mail.read", "mail.send"]
-    assert [json.loads(fields[name]) for name in ("labels", "capacity", "metadata")] == [
-        {"zone": "a"}, {"gpu": 2}, {"by": "me"},
-    ]  # fmt: skip
-    assert (fields["pid"], fields["port"]) == (os.getpid(), 8_000)
-    assert re.fullmatch(r"[0-9.]{7,15}", fields["host"])
+    assert re.fullmatch(r"[0-9.]{7,15}", fields.pop("host"))
+    assert fields == {
+        "hostname": socket.gethostname(), "port": 8_000, "pid": os.getpid(), "version": "0.1.0",
+        "queues": '["email","default"]', "tasks": '["clean","mail.read","mail.send"]',
+        "capacity": '{"gpu":2}', "labels": '{"zone":"a"}', "metadata": '{"by":"me"}',
+    }  # fmt: skip
+    assert identity(HELLO, NodeOptions())["port"] == ""
 
 
 async def test_before_the_hello_it_says_nothing(registry, nodes):
@@ -97,7 +98,13 @@ async def test_a_beat_shows_the_node_its_queues_and_its_tasks(ground, registry, 
     cluster = keys.cluster(ground.namespace)
     (node,) = await nodes()
     assert node["id"] == "host-1-abc"
-    assert int(node["last_seen"]) > 0
+    assert abs(int(node["last_seen"]) - time.time() * 1000) < 60_000
+    assert node.keys() == {
+        "id", "hostname", "host", "port", "pid", "version", "queues", "tasks", "capacity", "labels", "metadata",
+        "state", "workers", "concurrency", "stats", "incarnation", "created_at", "last_seen",
+    }  # fmt: skip
+    told = [node[name] for name in ("hostname", "pid", "version", "state", "workers", "concurrency", "incarnation")]
+    assert told == [socket.gethostname(), str(os.getpid()), "0.1.0", "active", "2", '{"async":7}', "1"]
     assert await ground.do(commands.queues(cluster)) == ["default", "email"]
     info = await ground.do(commands.task_info(cluster, "mail.read"))
     assert (info["queue"], info["executor"], info["options"], info["node"]) == ("email", "thread", "", "host-1-abc")
@@ -142,6 +149,7 @@ async def test_a_beat_comes_every_10_s_and_at_a_change(ground, registry, source,
     await registry.step()
     (node,) = await nodes()
     assert node["state"] == "draining"
+    assert int(node["last_seen"]) > int(first["last_seen"])
     source.state = "active"
     registry.soon()
     await registry.step()

@@ -1,6 +1,10 @@
 """The leader scales: what it reads, what it decides, whom it tells, against the real server."""
 
+import asyncio
+import itertools
 import json
+import math
+import time
 
 import pytest
 
@@ -52,13 +56,27 @@ async def cluster(ground):
     return Cluster(ground)
 
 
+@pytest.fixture
+def ticking(monkeypatch):
+    """The queue is read five seconds later each time, by a clock of the test's."""
+    real, clock = commands.demand, itertools.count(int(time.time() * 1000), 5_000)
+    monkeypatch.setattr("taskq.node.scaler.commands.demand", lambda q: real(q, now=next(clock)))
+
+
+def said(lines, event):
+    """The numbers of each line of this event."""
+    return [
+        {k: v for k, v in line.items() if k not in ("event", "log_level")} for line in lines if line["event"] == event
+    ]
+
+
 async def test_who_does_not_lead_says_nothing(cluster):
     await cluster.node("a", 2)
     await cluster.scaler.step()
     assert await cluster.told() == {}
 
 
-async def test_a_backlog_is_divided_over_the_nodes(cluster, ground):
+async def test_a_backlog_is_divided_over_the_nodes(cluster, ground, lines):
     await cluster.lead()
     await cluster.node("a", 2)
     await cluster.node("b", 2)
@@ -66,8 +84,59 @@ async def test_a_backlog_is_divided_over_the_nodes(cluster, ground):
     await ground.enqueue(300)  # a second each, in half a minute
     await cluster.scaler.step()
     assert await cluster.told() == {"a": 5, "b": 5}
+    assert said(lines, "slots are scaled") == [
+        {"queue": "default", "slots": 10, "before": 4, "arrivals_s": 0.0, "run_s": 1.0, "waiting": 300}
+    ]
     await cluster.scaler.step()
     assert await cluster.told() == {}
+    assert len(said(lines, "slots are scaled")) == 1, "only a change is said"
+
+
+async def test_a_decision_is_said_with_the_numbers_that_made_it(cluster, ground, lines, ticking):
+    await cluster.lead()
+    await cluster.node("a", 2)
+    await cluster.scaler.step()
+    await ground.enqueue(200)
+    child = ground.child()
+    claimed = await ground.claim(child, 50)
+    await asyncio.sleep(0.1)
+    done = [Done(job.id, job.epoch, b"") for job in claimed]
+    await ground.do(commands.complete(ground.q, worker=child.worker, done=done))
+    await cluster.scaler.step()
+    mean_s = (await ground.do(commands.demand(ground.q))).run_ms / 50 / 1000
+    rate = 0.4 * 200 / 5  # what came within five seconds, smoothed
+    assert mean_s >= 0.1
+    slots = min(20, math.ceil((rate + 150 / 30) * mean_s))
+    assert await cluster.told() == {"a": slots}
+    assert said(lines, "slots are scaled") == [
+        {"queue": "default", "slots": slots, "before": 2, "arrivals_s": rate, "run_s": round(mean_s, 3), "waiting": 150}
+    ]
+
+
+async def test_nodes_that_are_alike_have_alike_slots_up_and_down_again(cluster, ground, ticking):
+    """Over many steps, each of which sees what the one before has made of the nodes."""
+    await cluster.lead()
+    has, wanted, child = {"a": 2, "b": 2}, [], ground.child()
+
+    async def step():
+        for name, slots in has.items():
+            await cluster.node(name, slots)
+        await cluster.scaler.step()
+        has.update(await cluster.told())
+        wanted.append(sum(has.values()))
+        assert abs(has["a"] - has["b"]) <= 1
+
+    for more in (300, 60, 0, 90, 0, 0):
+        await ground.enqueue(more)
+        await step()
+    assert wanted == sorted(wanted)
+    assert (wanted[0], wanted[-1] > 20) == (10, True)
+    for _ in range(5):
+        await ground.claim(child, 100, fill=False)  # nobody waits, and nothing more comes
+    for _ in range(40):
+        await step()
+    assert has == {"a": 2, "b": 2}
+    assert wanted[6:] == sorted(wanted[6:], reverse=True)
 
 
 async def test_a_new_leader_goes_on_with_the_slots_that_nodes_show(cluster):
@@ -133,11 +202,39 @@ async def test_what_a_queues_range_gives_a_node_needs_workers_too(cluster, groun
     assert await cluster.orders() == {"a": {"queues": {"default": 10}, "within": 2}}
 
 
-async def test_workers_whose_cores_are_full_are_given_others(cluster):
+async def test_workers_whose_cores_are_full_are_given_others(cluster, lines):
     await cluster.lead()
-    await cluster.crew("a", 2, cores=1.98)
+    await cluster.crew("a", 2, cores=1.96)
     await cluster.scaler.step()
     assert await cluster.orders() == {"a": {"within": 3}}
+    assert said(lines, "workers are scaled") == [
+        {"node": "a", "workers": 3, "before": 2, "need": 2.45, "slots_each": 5, "cores": 1.96}
+    ]
+
+
+async def test_nodes_that_are_alike_have_alike_workers_up_and_down_again(cluster, ground, ticking):
+    await cluster.lead()
+    has, wanted, child = {"a": 1, "b": 1}, [], ground.child()
+
+    async def step():
+        for name, workers in has.items():
+            await cluster.crew(name, workers)
+        await cluster.scaler.step()
+        has.update({name: order["within"] for name, order in (await cluster.orders()).items()})
+        wanted.append(sum(has.values()))
+        assert abs(has["a"] - has["b"]) <= 1
+
+    for more in (600, 100, 0, 100, 0):
+        await ground.enqueue(more)
+        await step()
+    assert wanted == sorted(wanted)
+    assert (wanted[0], wanted[-1] > 4) == (4, True), "twenty slots, five each"
+    for _ in range(8):
+        await ground.claim(child, 100, fill=False)
+    for _ in range(40):
+        await step()
+    assert has == {"a": 1, "b": 1}
+    assert wanted[5:] == sorted(wanted[5:], reverse=True)
 
 
 async def test_a_node_with_the_workers_it_needs_is_told_nothing_new(cluster):
