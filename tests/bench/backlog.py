@@ -47,7 +47,7 @@ class Backlog:
         self.q = keys.queue(namespace, "default")
         self.c = keys.cluster(namespace)
         self.now = T0
-        self._made = self._middle = 0
+        self._made = self._middle = self._asked = 0
         self._requests = 0
 
     def fill(self, tell: Callable[[str, int, int], None] = lambda what, done, of: None) -> None:
@@ -61,6 +61,7 @@ class Backlog:
         self._send(self._failing(self.sizes.failed), "failed", self.sizes.failed, tell)
         self._send(self._adding("s", self.sizes.scheduled, due=f"+{DAY_MS}"), "scheduled", self.sizes.scheduled, tell)
         self._send(self._adding("w", self.sizes.waiting), "waiting", self.sizes.waiting, tell)
+        self._asked = 0
 
     # --- calling
 
@@ -84,6 +85,7 @@ class Backlog:
         """The next claim."""
         self._requests += 1
         request, limit = self._requests, limit or self.batch
+        self._asked += limit
         free = {"async": limit, "thread": limit}
         return commands.claim(
             self.q, worker=worker, request=request, lease_ms=lease_ms, limit=limit, free=free, now=self.now
@@ -105,10 +107,12 @@ class Backlog:
         return [job.id for job in jobs]
 
     def middle(self) -> list[str]:
-        """A batch in the middle of those that wait, another at each call; added now if there is no backlog."""
-        first = self.sizes.waiting // 2 + self._middle
+        """A batch in the middle of those that wait, another at each call, and never one that a claim can have reached:
+        it may be gone. Added now if there is none, as without a backlog.
+        """
+        first = max(self.sizes.waiting // 2, self._asked) + self._middle
         self._middle += self.batch
-        if self._middle > self.sizes.waiting // 2:
+        if first + self.batch > self.sizes.waiting:
             return self.add()
         return [f"default:w-{number}" for number in range(first, first + self.batch)]
 

@@ -12,6 +12,7 @@ from taskq.commands import Command
 from tests.bench.backlog import Backlog
 from tests.bench.cases_keys import CASES
 
+FEW = 10
 _BETWEEN_MS = 20_000  # what ended in one case is old enough to go in the next
 
 
@@ -45,6 +46,13 @@ def costs(backlog: Backlog, rounds: int, tell: Callable[[str], None] = lambda ti
             if command.script.name == "pause":
                 backlog.client.hdel(backlog.q.fixed("meta"), "paused")
     return {title: _sum(each) for title, each in found.items()}
+
+
+def grown(beside: Cost, alone: Cost, batch: int) -> bool:
+    """Whether a call asks more of the server beside a backlog than retention explains: what ends pushes out as many of
+    the old, for a call each.
+    """
+    return beside.calls > alone.calls + batch + FEW
 
 
 def _sum(each: Sequence[tuple[str, int, int, int]]) -> Cost:

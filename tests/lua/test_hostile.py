@@ -212,8 +212,14 @@ def test_a_field_of_every_record_is_missing(room, field):
     epochs = lively(room)
     for record in room.client.scan_iter(room.q.job("*")):
         room.client.hdel(record, field)
+    if field == "task":
+        room.add("without")
+        room.client.hdel(room.q.job("default:without"), field)
     tour(room, epochs)
     drains(room)
+    if field == "task":
+        told = room.client.hmget(room.q.job("default:without"), "state", "reason")
+        assert told == [b"failed", b"BadRecord: it has no field task"]
 
 
 # --- everything at once
