@@ -1,5 +1,7 @@
 """A node believes that it leads only while the server must agree."""
 
+import asyncio
+
 import pytest
 
 from taskq import commands, keys
@@ -27,6 +29,11 @@ def make(ground, clock):
         return Leader(ground.queues(), keys.cluster(ground.namespace), node, clock=clock, **options)
 
     return make
+
+
+def now_ms(raw):
+    seconds, micros = raw.time()
+    return seconds * 1000 + micros // 1000
 
 
 async def test_one_of_two_leads(make):
@@ -87,6 +94,20 @@ async def test_a_leader_that_was_replaced_hears_of_it(make, ground, raw, lines):
     assert a.term is None
     assert b.term is not None
     assert "this node leads no more" in [line["event"] for line in lines]
+
+
+async def test_a_node_asks_again_when_anothers_time_is_over(make, ground, raw):
+    """And so it leads within one TTL after the last word of one that died, not up to a second later."""
+    a, b = make("a"), make("b")
+    await a.step()
+    assert await b.step() == EVERY_S
+    raw.hset(keys.cluster(ground.namespace).fixed("leader"), "until", now_ms(raw) + 300)
+    wait_s = await b.step()
+    assert b.term is None
+    assert 0 < wait_s <= 0.3
+    await asyncio.sleep(wait_s)
+    await b.step()
+    assert b.term is not None
 
 
 async def test_orders_reach_the_node_that_is_meant(make, ground):
