@@ -15,7 +15,7 @@
 --   now        ms      '' = the server's clock; a test passes a time
 --   retained   count   how many pairs of retention settings follow
 --   limited    count   how many pairs of limits follow those
---   by         word    code | call (limits that no code declares; the last call's count)
+--   by         word    code | call (limits that no worker's code declares here; of each number the last call's counts)
 --   age_ms     ms      how long ago this code said it first
 --   ...                  that many pairs of setting and value, of limit and numbers, then pairs of task and executor
 --                        kind
@@ -68,11 +68,21 @@ local function numbers_of(told)
   return (string.gsub(told, ' at=%d+', '')), tonumber(string.match(told, ' at=(%d+)') or nil) or 0
 end
 
+-- The words of a call, and of those before it what this one says nothing of: each call knows the limits of its own task
+-- alone, and tasks may share a name, one for how many at once and one for a rate.
+local function of_calls(told, numbers)
+  local words = {}
+  for _, kind in ipairs({ ' c=%S+', ' r=%S+' }) do
+    words[#words + 1] = string.match(' ' .. numbers, kind) or string.match(' ' .. told, kind)
+  end
+  return string.sub(table.concat(words) .. ' by=call', 2)
+end
+
 local later = {}
 
 local function take_in(limit, numbers)
   local told = redis.call('HGET', keys.limits, limit)
-  local words = arg.by == 'call' and numbers .. ' by=call' or numbers
+  local words = arg.by == 'call' and of_calls(told or '', numbers) or numbers
   local before, at = numbers_of(told or '')
   if told and arg.by == 'call' and not has(told, 'by=call') then
     return

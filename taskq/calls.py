@@ -90,13 +90,13 @@ class Plan:
         executor: `async` or `thread`; '' where the code isn't known.
         options: all layers, merged.
         said: the layers whose backoff and timeouts travel with the job; those of the others stay in the worker's
-            code, and change with it. So do the numbers of its limits.
+            code, and change with it.
         keyed: how the keys of its jobs are read from their calls; None if they have none.
     """
 
     __slots__ = (
-        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "limits", "needs", "q",
-        "strict", "task",
+        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "limits", "limits_said",
+        "needs", "q", "strict", "task",
     )  # fmt: skip
 
     def __init__(
@@ -110,7 +110,9 @@ class Plan:
         self._keyed = keyed
         self.needs = options.needs
         self.strict = bool(options.strict)
-        self.limits = declared_limits(said, task) if said.limits else {}
+        # Of whichever layer: no worker's code may ever say them in this queue, and without numbers they hold nobody.
+        self.limits = declared_limits(options, task) if options.limits else {}
+        self.limits_said = f"{self.q.name} {self.limits}" if self.limits else ""
         self._expires = options.expires or ""
         self._prefix = f"{self.q.name}:"
         self._own = None if options.id is None else self._prefix + options.id

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from taskq.log import Logger
 
 AGAIN_S = 10.0
-SAID_S, MOST_SAID = 60.0, 1000
-"""The numbers of limits that calls name are said so often; of more than so many all are said again."""
+SAID_S, MOST_SAID = 60.0, 10_000
+"""The numbers of limits that calls name are said so often to a queue; of more than so many all are said again."""
 
 FRESH_MS = 120_000
 """A node says once a minute which tasks it knows: what was said longer ago than twice that is no longer true."""
@@ -38,20 +38,23 @@ class Hearsay:
         self.lately = Lately()
         self._heard: dict[str, Options] = {}
         self._order: dict[str, list[str]] = {}
-        self._limited: dict[tuple[str, ...], float] = {}  # queue, limits: when the queue was told of their numbers
+        self._limited: dict[str, float] = {}  # queue and limits: when the queue was told of their numbers
         self._unknown: dict[str, float] = {}  # tasks that nobody knew: when they were last asked for
 
     def unsaid(self, plan: Plan) -> Command[Declaration] | None:
         """What tells the queue the numbers of limits that no worker's code may say, if it wasn't told lately."""
-        if not plan.limits or time.monotonic() - self._limited.get(_limits_of(plan), -SAID_S) < SAID_S:
+        if not plan.limits or time.monotonic() - self._limited.get(plan.limits_said, -SAID_S) < SAID_S:
             return None
         return declare(plan.q, kinds={}, retention={}, limits=plan.limits, by_call=True)
 
     def is_said(self, plan: Plan) -> None:
         """The queue was told."""
+        now = time.monotonic()
+        if len(self._limited) >= MOST_SAID:
+            self._limited = {said: at for said, at in list(self._limited.items()) if now - at < SAID_S}
         if len(self._limited) >= MOST_SAID:
             self._limited.clear()
-        self._limited[_limits_of(plan)] = time.monotonic()
+        self._limited[plan.limits_said] = now
 
     def options(self, task: str) -> Options:
         """The queue and the options that the nodes give to the task's jobs; nothing while none has said anything."""
@@ -84,10 +87,6 @@ class Hearsay:
         if other is not None:
             _log().warning("workers serve this task from two queues", task=task, queue=info["queue"], other=other)
         return False
-
-
-def _limits_of(plan: Plan) -> tuple[str, ...]:
-    return (plan.q.name, *(part for limit in plan.limits.items() for part in limit))
 
 
 def doubt(task: str, queue: str, nodes: Iterable[Mapping[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from taskq import commands, keys
-from taskq.commands import Registered
+from taskq.commands import Declared, Registered
 from taskq.errors import NodeNotFound, Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
@@ -32,6 +32,7 @@ DECLARE_S = 60.0
 CALL_TASKS = 250
 DEPART_S = 1.0
 _TASKS = ("tasks", "")
+_QUEUE = Declared._fields.index("queue")
 
 log = get_logger(__name__)
 
@@ -149,19 +150,17 @@ class Registry:
                 self._is_said(("registered", queue), hello)
 
     async def _declare(self, hello: Hello) -> None:
-        due = [(queue, hello) for queue in hello.queues if self._is_due(("declared", queue), hello)]
+        # Of a queue that it doesn't serve it says the limits of what its schedules put there: no producer would.
+        fired = [each[_QUEUE] for each in hello.schedules if each[_QUEUE] in hello.limits]
+        queues = dict.fromkeys([*hello.queues, *fired])
+        due = [(queue, hello) for queue in queues if self._is_due(("declared", queue), hello)]
         await self._queues.each_part(due, self._declare_queue)
 
     async def _declare_queue(self, q: QueueKeys, hello: Hello) -> None:
-        kept = self._retention
-        retention = {
-            "keep_completed": kept.completed_ms,
-            "keep_failed": kept.failed_ms,
-            "keep_cancelled": kept.cancelled_ms,
-            "max_completed": kept.max_completed,
-            "max_failed": kept.max_failed,
-        }
-        kinds = [(name, str(task["executor"])) for name, task in hello.tasks.items() if task["queue"] == q.name]
+        is_served = q.name in hello.queues
+        retention = self._kept() if is_served else {}
+        tasks = hello.tasks.items() if is_served else ()
+        kinds = [(name, str(task["executor"])) for name, task in tasks if task["queue"] == q.name]
         for at in range(0, max(1, len(kinds)), CALL_TASKS):
             part = dict(kinds[at : at + CALL_TASKS])
             limits = hello.limits.get(q.name, {}) if at == 0 else {}
@@ -169,6 +168,16 @@ class Registry:
             command = commands.declare(q, kinds=part, retention=retention, limits=limits, age_ms=age_ms)
             self._tell_of(q.name, limits, (await self._queues.run(command)).later)
         self._is_said(("declared", q.name), hello)
+
+    def _kept(self) -> dict[str, int]:
+        kept = self._retention
+        return {
+            "keep_completed": kept.completed_ms,
+            "keep_failed": kept.failed_ms,
+            "keep_cancelled": kept.cancelled_ms,
+            "max_completed": kept.max_completed,
+            "max_failed": kept.max_failed,
+        }
 
     def _age_ms(self, hello: Hello) -> int:
         """How long this node has said these numbers: a worker that starts again with the same code says nothing new."""

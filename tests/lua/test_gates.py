@@ -366,6 +366,22 @@ def test_numbers_of_a_call_count_until_code_says_some(room):
     assert settled(room) == ["j4"]
 
 
+def test_a_call_unsays_no_number_of_another(room):
+    """Two tasks share a name, one for how many at once and one for a rate: each call says its own task's alone."""
+    declare(room, by_call=True, crm="c=2")
+    declare(room, by_call=True, crm="r=3/3600000/3")
+    declare(room, by_call=True, crm="c=2")
+    add(room, *(f"j{i}" for i in range(9)))
+    assert settled(room) == ["j0", "j1"]
+    complete(room, "j0")
+    complete(room, "j1")
+    assert settled(room) == ["j2"]
+    declare(room, by_call=True, crm="c=9 r=5/3600000/5")
+    assert room.client.hget(room.q.fixed("limits"), "crm") == b"c=9 r=5/3600000/5 by=call"
+    declare(room, crm="c=1")
+    assert room.client.hget(room.q.fixed("limits"), "crm") == f"c=1 at={room.now}".encode()
+
+
 def test_a_clock_set_back_holds_nobody_for_long(room):
     say(room, "crm", r="1/1000/1")
     add(room, "a", "b")

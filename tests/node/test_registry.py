@@ -120,6 +120,18 @@ async def test_limits_go_to_their_queues(ground, registry, source):
     assert not ground.raw.exists(keys.queue(ground.namespace, "default").fixed("limits"))
 
 
+async def test_so_do_those_of_schedules_whose_queue_it_does_not_serve(ground, registry, source):
+    """Nobody enqueues their jobs, so no producer says them; the rest of such a queue is not this node's."""
+    fires = ["nightly", "", "skip", "far", "clean", ""]
+    limits = {"far": {"x": "c=1"}, "elsewhere": {"y": "c=1"}}
+    source.hello = dataclasses.replace(HELLO, schedules=[fires], limits=limits)
+    await registry.step()
+    q = keys.queue(ground.namespace, "far")
+    assert ground.raw.hget(q.fixed("limits"), "x").startswith(b"c=1 at=")
+    assert not ground.raw.exists(q.fixed("kinds"), q.fixed("meta"))
+    assert not ground.raw.exists(keys.queue(ground.namespace, "elsewhere").fixed("limits"))
+
+
 async def test_a_queues_kinds_are_those_of_its_own_tasks(ground, registry, source):
     source.hello = HELLO
     await registry.step()

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from taskq import TaskQ, scripts
+from taskq import Concurrency, TaskQ, scripts
 from taskq.connection.needs import CLUSTER, DATABASE, FSCK, LOOKING, REPLICAS, called_by, rules
 from tests.matrix import CLIENTS, SERVERS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "servers.md").read_text()
+CALLED = ("enqueue", "register_queue", "task_info", "declare")
 PRODUCER = [
-    *sorted(set().union(*(called_by(scripts.load(name)) for name in ("enqueue", "register_queue", "task_info")))),
+    *sorted(set().union(*(called_by(scripts.load(name)) for name in CALLED))),
     *("client|setname", "eval", "evalsha", "multi", "ping"),
 ]
 
@@ -34,6 +35,8 @@ def test_the_documented_producer_can_enqueue(user, namespace):
     app = TaskQ(user(rules(namespace, PRODUCER)).url, namespace=namespace)
     assert app.by_name("a.b", queue="default").enqueue().id
     assert len(app.enqueue_many([app.by_name("a.b", queue="other").call() for _ in range(300)])) == 300
+    for most in (1, 2):
+        assert app.by_name("a.b", queue="other").using(limits=Concurrency(most, name="x")).enqueue().id
     app.close()
 
 
