@@ -219,7 +219,8 @@ class Task(Generic[P, C_co]):
         Running jobs go on, new ones may be added; it survives restarts.
 
         Args:
-            queue: only in this queue; by default in that of its jobs and in those from which nodes serve it.
+            queue: only in this queue; by default in that of its jobs and in those from which nodes serve it: jobs that
+                were sent elsewhere by `using(queue=…)` go on.
 
         Raises:
             QueueNotFound: nothing was ever enqueued there, and no worker serves it.
