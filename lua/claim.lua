@@ -37,11 +37,12 @@
 --                        which the class of the jobs is called that need nothing else, or '+' and a resource; then
 --                        each narrow class that it serves: class, n, then n pairs of pool and what a job takes of it
 -- REPLY
---   {word, jobs, next_ms, version}
+--   {word, jobs, next_ms, version, at_ms}
 --   word: ok | paused (nothing is handed out) | gone (the worker was declared dead) | stale (a newer request was seen)
 --   jobs: {id, epoch, attempt, {field, value, ...}}
 --   next_ms: ms until something is due that this worker should claim for, or -1
 --   version: changes when the queue got a class it did not have
+--   at_ms: the time here, from which the leases count
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -97,11 +98,11 @@ if last[2] then
   -- It was buried, and may have taken a marker since.
   state.begin()
   pass_on()
-  return { 'gone', {}, -1, 0 }
+  return { 'gone', {}, -1, 0, now }
 end
 local last_request = record.number(last[1], 0)
 if request < last_request then
-  return { 'stale', {}, -1, 0 }
+  return { 'stale', {}, -1, 0, now }
 end
 
 local META = { 'paused', 'seen', 'quiet_until', 'timer_at', 'timer_worker', 'class_version', 'age_ms', 'epoch_floor' }
@@ -156,7 +157,7 @@ if request == last_request then
       end
     end
   end
-  return { 'ok', jobs, next_ms(), version }
+  return { 'ok', jobs, next_ms(), version, now }
 end
 
 redis.call('DEL', memory)
@@ -165,7 +166,7 @@ lease.stamp(now, lease_ms, meta[2], meta[3])
 if meta[1] then
   redis.call('HSET', memory, 'request', request)
   redis.call('PEXPIRE', memory, MEMORY_TTL_MS)
-  return { 'paused', {}, -1, version }
+  return { 'paused', {}, -1, version, now }
 end
 
 local _, promoted = due.promote(now, PROMOTE_MAX, true)
@@ -308,4 +309,4 @@ pass_on(shut)
 
 redis.call('HSET', memory, unpack(memo))
 redis.call('PEXPIRE', memory, MEMORY_TTL_MS)
-return { 'ok', jobs, next_ms(), version }
+return { 'ok', jobs, next_ms(), version, now }

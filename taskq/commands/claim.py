@@ -27,12 +27,14 @@ class Claim(NamedTuple):
         jobs: what to run now.
         next_ms: ms until something is due that this worker should claim for; None if nothing is.
         version: changes when the queue got a class that it did not have, or dropped one.
+        at_ms: when, by the server's clock; the leases count from there.
     """
 
     word: str
     jobs: list[Claimed]
     next_ms: int | None
     version: int
+    at_ms: int = 0
 
 
 class Classes(NamedTuple):
@@ -93,7 +95,7 @@ def claim(
 
 def _read(reply: Any) -> Claim:
     jobs = [Claimed(id.decode(), int(epoch), attempt, pairs(flat)) for id, epoch, attempt, flat in reply[1]]
-    return Claim(text(reply[0]), jobs, reply[2] if reply[2] >= 0 else None, reply[3])
+    return Claim(text(reply[0]), jobs, reply[2] if reply[2] >= 0 else None, reply[3], reply[4])
 
 
 def classes(q: QueueKeys, *, targets: Iterable[str] = (), now: int | None = None) -> Command[Classes]:

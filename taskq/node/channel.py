@@ -37,6 +37,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+_LEAVE_S = 2.0
 LINE_BYTES = 16 * 1024 * 1024  # a hello with every task of a large program
 
 
@@ -256,6 +257,18 @@ class Channel:
         """Wait until what was sent has left (the worker's last word before it exits)."""
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
+
+    async def take_leave(self, message: Message) -> None:
+        """Say the last word, and hang up once the other side has: what it said to a closed end would take along the
+        word that it hasn't read yet.
+        """
+        self.send(message)
+        await self.flush()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                while await self.receive() is not None:
+                    pass
+        self.close()
 
     async def receive(self) -> Message | None:
         """The next message this version knows, or None once the other side is gone."""

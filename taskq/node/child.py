@@ -104,6 +104,11 @@ class Child:
         if self._channel is not None:
             self._channel.send(message)
 
+    def hang_up(self) -> None:
+        """Its last word was heard."""
+        if self._channel is not None:
+            self._channel.close()
+
     def ask(self) -> None:
         """Have the worker log what runs in it, also while its loop is held."""
         with contextlib.suppress(OSError):  # it is gone, or was asked very often and doesn't answer

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from taskq import commands
+from taskq.commands import Claim, Command
+from taskq.connection import Woken
 from taskq.log import get_logger
 from taskq.node.beside import Beside
 from taskq.node.loop import Outage
@@ -35,6 +37,7 @@ class Markers:
         beside: where what they don't wait for goes on.
         free: asked for each queue: what it may take now, by pool.
         waits: asked for each: whether there is anything to wait for.
+        ahead, back: see `Watch`.
         kick: called when a marker was taken.
         stopped: set when nothing more is waited for.
         outage: shared with the other callers of this process.
@@ -49,6 +52,8 @@ class Markers:
         beside: Beside,
         free: Callable[[Source], Mapping[str, int]],
         waits: Callable[[Source], bool],
+        ahead: Callable[[Sequence[Source]], tuple[Source, Command[Claim]] | None],
+        back: Callable[[Source, Woken[Claim] | None], None],
         kick: Callable[[], None],
         stopped: asyncio.Event,
         outage: Outage,
@@ -61,7 +66,17 @@ class Markers:
         self._waits = waits
         self._kick = kick
         self._watches = [
-            Watch(line, group, classes=self._awaited, woken=self._woken, stopped=stopped, outage=outage)
+            Watch(
+                line,
+                group,
+                classes=self._awaited,
+                woken=self._woken,
+                ahead=ahead,
+                back=back,
+                wrong=lambda source: source.ahead is not None and not waits(source),
+                stopped=stopped,
+                outage=outage,
+            )
             for group in ([[source] for source in sources] if apart else [sources])
         ]
 
@@ -105,6 +120,7 @@ class Markers:
         return source.awaited(self._free(source)) if self._waits(source) else []
 
     def _woken(self, source: Source, klass: str) -> None:
-        source.wanted = True
-        source.woken.add(klass)
+        if not source.covers(klass):
+            source.wanted = True
+            source.woken.add(klass)
         self._kick()

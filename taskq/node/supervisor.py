@@ -299,6 +299,7 @@ class Supervisor:
                 log.info("worker ready", worker=child.worker)
             case Drained():
                 child.drained = True
+                child.hang_up()
                 asyncio.get_running_loop().call_later(_LINGER_S, child.kill, "did not exit")
             case Ageing() | Recycle():
                 _will_leave(child, message)

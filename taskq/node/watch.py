@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
+from taskq.commands import Claim, Command
+from taskq.connection import Woken
 from taskq.errors import Unavailable
 from taskq.log import get_logger
 from taskq.node.loop import Outage, again_s
@@ -25,8 +27,8 @@ log = get_logger(__name__)
 class Bell(Protocol):
     """What a watch needs of `AsyncServer`."""
 
-    def block(self, keys: Sequence[str], timeout_s: float, /) -> Awaitable[str | None]:
-        """Wait for a marker and take it."""
+    def block(self, keys: Sequence[str], timeout_s: float, then: Command[Claim] | None, /) -> Awaitable[Woken[Claim]]:
+        """Wait for a marker and take it, then claim."""
 
     def unblock(self, key: str, /) -> Awaitable[None]:
         """End the wait for a key, or for others of its queue, early."""
@@ -40,6 +42,9 @@ class Watch:
         sources: the queues whose markers it waits for, best first.
         classes: asked for each: the classes that could be acted on.
         woken: told of each marker that was taken, or may have been.
+        ahead: asked before each wait: what to claim when it ends, and from where.
+        back: told what that gave; None if that isn't known.
+        wrong: asked whether what is claimed ahead of a queue shouldn't be any more.
         stopped: set when nothing more is waited for.
         outage: shared with the other callers of this process.
     """
@@ -51,6 +56,9 @@ class Watch:
         *,
         classes: Callable[[Source], Iterable[str]],
         woken: Callable[[Source, str], None],
+        ahead: Callable[[Sequence[Source]], tuple[Source, Command[Claim]] | None],
+        back: Callable[[Source, Woken[Claim] | None], None],
+        wrong: Callable[[Source], bool],
         stopped: asyncio.Event,
         outage: Outage,
     ) -> None:
@@ -58,6 +66,9 @@ class Watch:
         self._sources = sources
         self._classes = classes
         self._woken = woken
+        self._ahead = ahead
+        self._back = back
+        self._wrong = wrong
         self._stopped = stopped
         self._outage = outage
         self._rest = asyncio.Event()
@@ -71,7 +82,8 @@ class Watch:
         if self._blocked is None:
             self._rest.set()
             return False
-        if not self._stopped.is_set() and self._markers().keys() <= self._blocked.keys():
+        right = not any(self._wrong(source) for source in self._sources)
+        if right and not self._stopped.is_set() and self._markers().keys() <= self._blocked.keys():
             return False
         if self._ending is None or self._ending.done():
             # Beside: what serves this queue may be away, and the others must not wait for that.
@@ -88,8 +100,10 @@ class Watch:
                 self._rest.clear()
                 await self._rest.wait()
                 continue
+            source, then = self._ahead(self._sources) or (None, None)
+            woken: Woken[Claim] | None = None
             try:
-                popped = await self._bell.block(list(markers), BLOCK_S)
+                woken = await self._bell.block(list(markers), BLOCK_S, then)
             except Exception as error:  # noqa: BLE001 (a watch that ends would leave a worker that does nothing)
                 # A marker may have been popped and lost on its way: every queue is looked at.
                 failures += 1
@@ -97,16 +111,18 @@ class Watch:
                     self._outage.begins(error, self._sources[0].keys.name)
                 else:
                     log.warning("waiting for work failed; trying again", error=line_of(error))
-                for source, klass in markers.values():
-                    self._woken(source, klass)
+                for each, klass in markers.values():
+                    self._woken(each, klass)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), again_s(failures))
                 continue
             finally:
                 self._blocked = None
+                if source is not None:
+                    self._back(source, woken)
             failures = 0
-            if popped is not None:
-                self._woken(*markers[popped])
+            if woken.key is not None:
+                self._woken(*markers[woken.key])
 
     def _markers(self) -> dict[str, tuple[Source, str]]:
         """The markers to wait for, and what each is of."""

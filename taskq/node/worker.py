@@ -154,12 +154,11 @@ class Worker:
             await self._dismissed.wait()
         for task in beside:
             task.cancel()
+        await asyncio.wait(beside)
         # The connection that finishes travel on closes last.
         await self.server.aclose()
         self.threads.close()
-        self._node.send(Drained())
-        await self._node.flush()
-        self._node.close()
+        await self._node.take_leave(Drained())
 
     def leave(self, grace_ms: int) -> None:
         """Claim no more; after `grace_ms` stop what still runs. Said again, it can only shorten the grace.
@@ -200,6 +199,7 @@ class Worker:
             self.stall.beat()
             if self._table.node_age_ms() > NODE_AGE_MS:
                 self.desk.check_leases()
+                self.claimer.beware()
             await asyncio.sleep(BEAT_S)
 
     async def _burst(self) -> None:

@@ -33,7 +33,7 @@ def floor(_shards, _ledger, tmp_path_factory):
         floor = Floor(shop, shards, QUEUES)
         yield floor
         wait_until(lambda: not any(map(floor.held, floor.queues)), 20, what="nothing that is held")
-        assert not [queue for queue in floor.queues if shop.leases(queue)]
+        wait_until(lambda: not any(map(shop.leases, floor.queues)), 40, what="the end of what a killed node had held")
 
 
 def test_limits_are_kept_under_load(floor):
@@ -48,7 +48,8 @@ def test_limits_are_kept_under_load(floor):
         free.append(floor.add(queue, "free", priority=-1))
     floor.shop.until(free)
     whys = [found["acme"][-1].why() for found in jobs.values()]
-    assert {why.gate for why in whys} <= {"limit", "rate"}, whys
+    assert {why.gate for why in whys} <= {"limit", "rate", "turn"}, whys  # turn: something is free just now
+    assert {why.gate for why in whys} & {"limit", "rate"}, whys
     for found in jobs.values():
         floor.shop.until([*found["acme"], *found["bolt"]], timeout=40)
         assert {who: floor.most_at_once(each) for who, each in found.items()} == {"acme": 2, "bolt": 2}

@@ -34,6 +34,9 @@ class PlayedNode:
     async def flush(self):
         pass
 
+    async def take_leave(self, message):
+        self.send(message)
+
     async def receive(self):
         return await self.messages.get()
 
@@ -276,6 +279,7 @@ async def test_a_job_cannot_end_its_worker(app, play, kind):
 async def test_a_cancel_stops_a_coroutine(app, play):
     @app.task(name="waits")
     async def waits():
+        seen.append("began")
         try:
             await asyncio.sleep(30)
         finally:
@@ -283,12 +287,12 @@ async def test_a_cancel_stops_a_coroutine(app, play):
 
     worker = await play()
     job = await waits.aenqueue()
-    await stays_running(job)
+    await await_until(lambda: seen)
     assert await app.aclient.cancel(job.id) == "requested"
     worker.say(Verdict("cancel", job.id, await worker.epoch()))
     with pytest.raises(JobCancelled):
         await job.aresult("5s")
-    assert seen == ["stopped"]
+    assert seen == ["began", "stopped"]
 
 
 async def test_a_thread_sees_that_it_shall_stop(app, play):
@@ -372,6 +376,7 @@ async def test_a_drain_lets_running_jobs_end_and_starts_no_other(app, play, gate
 async def test_what_outlasts_the_grace_is_stopped_then_released(app, play):
     @app.task(name="long")
     async def long():
+        seen.append("began")
         try:
             await asyncio.sleep(60)
         finally:
@@ -380,12 +385,12 @@ async def test_what_outlasts_the_grace_is_stopped_then_released(app, play):
 
     worker = await play()
     job = await long.aenqueue()
-    await stays_running(job)
+    await await_until(lambda: seen)
     worker.say(Drain(100))
     await asyncio.wait_for(worker.serving, 5)
     await job.arefresh()
     assert (job.state, job.attempt) == ("available", 0)
-    assert seen == ["tidied up"]
+    assert seen == ["began", "tidied up"]
 
 
 async def test_a_second_word_shortens_the_grace(app, play):
