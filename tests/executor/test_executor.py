@@ -51,7 +51,7 @@ def start(node_program: str, expanded: Path, server_url: str, namespace: str) ->
     port = str(urlsplit(server_url).port)
 
     def run(name: str) -> subprocess.Popen[str]:
-        words = [node_program, str(HERE / "executor.js"), port, namespace, QUEUE, name, str(expanded)]
+        words = [node_program, str(HERE / "executor.mjs"), port, namespace, QUEUE, name, str(expanded)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         begun.append(process)
         return process
@@ -66,6 +66,15 @@ def start(node_program: str, expanded: Path, server_url: str, namespace: str) ->
 def reap(app: TaskQ, run) -> Reaped:
     """What every node does once a second for the queues it serves."""
     return run(commands.reap(keys.queue(app.settings.namespace, QUEUE), lease_ms=4000))
+
+
+def test_all_of_it_is_short():
+    """With its client and its msgpack, comments and blank lines too."""
+    files = sorted(HERE.glob("*.*js"))
+    assert [file.name for file in files] == ["executor.mjs", "msgpack.mjs", "redis.mjs"]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) <= 150
+    assert max(map(len, lines)) <= 120
 
 
 def test_its_jobs_are_run_and_told_as_ours_are(app, start):
