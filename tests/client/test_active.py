@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 from click.testing import CliRunner
 
 from taskq import QueueNotFound, commands, keys
 from taskq.cli.main import cli
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -43,6 +45,33 @@ def test_what_runs_is_shown_with_who_holds_it(app, busy):
     assert all(0 <= each["age"] < 60 for each in page["data"])
     assert page["data"][1]["attempt_key"] == busy.attempt_key
     assert page["data"][1]["poller"] == "p"
+
+
+def test_each_sign_of_its_holder_is_dated_by_the_server(app, raw):
+    """What another clock says is no matter: the script stamps what it writes, and the page shows it."""
+
+    def now_ms():
+        seconds, micros = raw.time()
+        return seconds * 1000 + micros // 1000
+
+    def shown():
+        (each,) = app.inspector.active()["data"]
+        beat = datetime.fromisoformat(each["last_heartbeat_at"])
+        return round(beat.timestamp() * 1000), each["age"] * 1000
+
+    app.by_name("t", queue="email").enqueue()
+    before = now_ms()
+    (job,) = app.client.claim("email", worker="ext-1")
+    claimed = now_ms()
+    wait_until(lambda: now_ms() > claimed + 20, what="a later ms")
+    beat, age = shown()
+    assert before <= beat <= claimed
+    assert claimed + 20 - beat < age <= now_ms() - beat
+    later = now_ms()
+    app.client.renew(job.token)
+    beat, age = shown()
+    assert later <= beat <= now_ms()
+    assert age <= now_ms() - beat
 
 
 async def test_pages_make_up_the_whole_over_queues(app, busy):
