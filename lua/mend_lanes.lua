@@ -5,6 +5,7 @@
 --   meta       hash    pause, retention, the outage stamp, class version
 --   classes    hash    class -> what it needs of a worker
 --   empty      zset    lanes whose body ran empty, by when
+--   limits     hash    limit, task or key -> its numbers, and whether it is paused
 --   gates      zset    gates that have parked lanes, by when to look at them
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
@@ -19,7 +20,7 @@
 -- @include lib/wake.lua
 -- @include lib/lane.lua
 
-keys.bind('prefix', 'meta', 'classes', 'empty', 'gates')
+keys.bind('prefix', 'meta', 'classes', 'empty', 'limits', 'gates')
 local arg = args.bind('now')
 
 local now = clock.now(arg.now)

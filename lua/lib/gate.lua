@@ -7,7 +7,6 @@
 -- many of the parked lanes as may run; a lane that leaves without taking its slot passes that on. So for each gate and
 -- class the smaller of what is free and what is parked is never out of the claims' way.
 
--- @include lib/terms.lua
 -- @include lib/bucket.lua
 -- @include lib/park.lua
 
@@ -169,16 +168,21 @@ function gate.reopen(id, most, now)
   end
   local free, look_at = gate.free(id, 1, now)
   local amount, spec, first_at = math.min(most, free, OPENS_MAX), terms.of(id), nil
-  for _, class in ipairs(amount > 0 and classes or {}) do
-    if id == ALL_LANES then
+  if amount == 0 then
+    return look_at, free
+  end
+  if id == ALL_LANES then
+    for _, class in ipairs(classes) do
       lane.unparked[class] = true
-      redis.call('ZREM', keys.parks(id), class)
-    else
-      local waits_for = park.lead_out(id, class, amount, purse(id, spec, now))
-      if waits_for and spec.per_us then
-        local _, at = bucket.tokens(id, spec, waits_for, now)
-        first_at = math.min(first_at or at, at)
-      end
+    end
+    lane.forget(id, classes)
+    return look_at, free
+  end
+  for _, class in ipairs(classes) do
+    local waits_for = park.lead_out(id, class, amount, purse(id, spec, now))
+    if waits_for and spec.per_us then
+      local _, at = bucket.tokens(id, spec, waits_for, now)
+      first_at = math.min(first_at or at, at)
     end
   end
   return first_at or look_at, free

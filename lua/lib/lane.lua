@@ -7,6 +7,7 @@
 
 -- @include lib/needs.lua
 -- @include lib/bound.lua
+-- @include lib/terms.lua
 
 local lane = { known = {}, order = {}, left = {}, led = {}, unparked = {}, counted = 0, fresh = 0 }
 

@@ -89,16 +89,21 @@ function lane.parked(here)
   return nil
 end
 
--- A class whose last parked lane is gone from under a gate is forgotten there, and the gate with its last class.
--- Returns whether it was.
+-- Classes from which nothing waits under a gate any more are forgotten there, and the gate with the last of them. One
+-- with a mark is not: who looks at it once that has passed takes the mark away, and then the gate.
+function lane.forget(id, classes)
+  redis.call('ZREM', keys.parks(id), unpack(classes))
+  if redis.call('EXISTS', keys.parks(id)) == 0 and not terms.of(id).shut_until then
+    redis.call('ZREM', keys.gates, id)
+  end
+end
+
+-- So it is with a class whose last parked lane is gone from under a gate. Returns whether it was.
 function lane.forget_empty(id, class)
   if redis.call('EXISTS', keys.parked(id, class)) == 1 then
     return false
   end
-  redis.call('ZREM', keys.parks(id), class)
-  if redis.call('EXISTS', keys.parks(id)) == 0 then
-    redis.call('ZREM', keys.gates, id)
-  end
+  lane.forget(id, { class })
   return true
 end
 

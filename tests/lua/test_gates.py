@@ -296,6 +296,51 @@ def test_a_block_that_nobody_waits_for_leaves_nothing(room, entry):
     assert not room.client.exists(room.q.fixed("gates"))
 
 
+@pytest.mark.parametrize("entry, lane", [("crm", CRM), ("crm=x", "-:crm=x"), ("@acme", "acme:"), ("*t", "-:*t")])
+def test_a_block_whose_last_waiter_leaves_passes_by_itself_too(room, entry, lane):
+    say(room, entry, until_="+5000")
+    add(room, "a", lane=lane)
+    assert ran(room) == []
+    room.do(commands.cancel, ["default:a"])
+    assert ran(room) == []
+    room.now += 6_000
+    assert ran(room) == []
+    assert room.client.hgetall(room.q.fixed("limits")) == {}
+    assert not room.client.exists(room.q.fixed("gates"))
+
+
+@pytest.mark.parametrize("entry", ["crm", "queue"])
+def test_a_block_that_ends_as_a_job_does_passes_by_itself_too(room, entry):
+    add(room, "a", "b")
+    assert ran(room, limit=1) == ["a"]
+    say(room, entry, until_="+5000")
+    assert ran(room) == []
+    room.now += 6_000
+    complete(room, "a")
+    assert settled(room) == ["b"]
+    assert room.client.hgetall(room.q.fixed("limits")) == {}
+    assert not room.client.exists(room.q.fixed("gates"))
+
+
+@pytest.mark.parametrize("words", [{"c": 1}, {"r": "1/1000/1"}, {"until_": "+1000"}], ids=str)
+def test_the_queues_gate_is_forgotten_with_the_last_that_it_turned_away(room, words):
+    say(room, "queue", **words)
+    room.add("a", "b")
+    room.add("c", executor="thread")
+    ran(room)
+    parks = {b"async", b"thread"}
+    assert set(room.client.zrange(room.q.parks("queue"), 0, -1)) == parks
+    assert room.client.zscore(room.q.fixed("gates"), "queue")
+    room.look()
+    room.now += 1_000
+    if "c" in words:
+        complete(room, "a")
+    else:
+        room.do(commands.limit, "else", {"c": "1"})  # who says anything looks at the gates whose time has come
+    assert not room.client.exists(room.q.parks("queue"), room.q.fixed("gates"))
+    assert parks <= {each.encode() for each in ("async", "thread") if room.client.exists(room.q.wake(each))}
+
+
 def test_a_queue_limited_as_a_whole(room):
     say(room, "queue", c=2)
     add(room, *(f"j{i}" for i in range(4)), lane="")
