@@ -10,15 +10,15 @@ from tests.lua.keyspace import Dump
 from tests.lua.lead import lead
 from tests.simulation import invariants
 from tests.simulation.turns import implied, order, reserving
-from tests.simulation.turns.holding import Holding
-from tests.simulation.turns.world import LEASE_MS, Worker
+from tests.simulation.turns.leading import Leading
+from tests.simulation.turns.world import LEASE_MS, NARROW, Worker
 
 #: What may be left where every job has ended: what tells of them, and what has a TTL or a bound.
 STAYS = {"job", "completed", "failed", "cancelled", "prune", "meta", "classes", "stats", "wake", "limits", "rate",
          "claimed", "empty", "body", "tags", "weights", "merged", "reservation", "unique", "executors"}  # fmt: skip
 
 
-class History(Holding):
+class History(Leading):
     """All that happens."""
 
     def step(self, *, watched: bool) -> None:
@@ -28,6 +28,7 @@ class History(Holding):
         acts += [(self.start, 4), (self.reap, 1), (self.sweep, 1), (self.reprioritise, 1), (self.weigh, 1)]
         acts += [(self.reserve, 3), (self.bind, 3), (self.bind_again, 1), (self.give_back, 1), (self.finalize, 1)]
         acts += [(self.cleanup, 1), (self.pause, 1), (self.purge, 1), (self.claim_dry, 1)]
+        acts += [(self.withdraw, 2), (self.untarget, 2)]
         if self.is_paused:
             acts.append((self.pause, 20))
         chosen, weights = zip(*acts, strict=True)
@@ -49,9 +50,9 @@ class History(Holding):
 
     def claim_dry(self) -> None:
         """One worker takes all that may run, at one moment; then of each job that waits a gate is shut."""
-        worker, idle = Worker(f"dry.{self.name().partition(':')[2]}", narrow=True), 0
+        worker, idle = Worker(f"dry.{self.name().partition(':')[2]}", narrow=NARROW), 0
         self.workers.append(worker)
-        asked = order.Asked({"async": 999, "thread": 999}, narrow=True, limit=250)
+        asked = order.Asked({"async": 999, "thread": 999}, narrow=NARROW, limit=250)
         while idle < 12:
             self.wake_up(asked.classes())
             idle = 0 if self.ask(worker, asked).jobs else idle + 1
@@ -88,8 +89,8 @@ class History(Holding):
         self.client.flushall()
 
     def _claim_all(self, each: int) -> None:
-        worker = Worker("end.1", narrow=True)
-        asked = order.Asked({"async": 99, "thread": 99}, narrow=True, limit=250)
+        worker = Worker("end.1", narrow=NARROW)
+        asked = order.Asked({"async": 99, "thread": 99}, narrow=NARROW, limit=250)
         idle = 0  # claims in a row that gave nothing though a claim is led to something: its markers say so
         for n in range(4_000):
             claim = self.ask(worker, asked)

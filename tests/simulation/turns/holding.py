@@ -21,7 +21,8 @@ class Holding(Reserving):
 
     def worker(self) -> Worker:
         if len(self.workers) < WORKERS:
-            self.workers.append(Worker(f"n.{self.name().partition(':')[2]}", narrow=self.draw.random() < 0.5))
+            narrow = self.draw.choice(((), NARROW[:1], NARROW))  # the last is the target
+            self.workers.append(Worker(f"n.{self.name().partition(':')[2]}", narrow=narrow))
         return self.draw.choice(self.workers)
 
     def claim(self) -> None:
@@ -49,7 +50,7 @@ class Holding(Reserving):
         return found
 
     def _send(self, worker: Worker, asked: order.Asked, offer_ms: int) -> Claim:
-        narrow = {NARROW: {"async": 1}} if asked.narrow else {}
+        narrow = {klass: {"async": 1} for klass in asked.narrow}
         claim: Claim = self.do("claim", worker=worker.id, request=worker.request, lease_ms=LEASE_MS, limit=asked.limit,
                                free=asked.free, narrow=narrow, offer_ms=offer_ms)  # fmt: skip
         return claim

@@ -81,13 +81,15 @@ def lanes_are_led_to_or_parked(world: World, found: Dump, records: Records) -> N
                       for group in found[name]}  # fmt: skip
     under = {gate_of(name) for name in found if name.startswith("parked:")}
     parks = {name.removeprefix("parks:"): set(found[name]) for name in found if name.startswith("parks:")}
-    parks.pop("queue", None)
+    turned_away = {"queue"} if parks.pop("queue", None) else set()
     assert parks == {
         gate: {name.rpartition(":")[2] for name in found if name.startswith("parked:") and gate_of(name) == gate}
         for gate in under
     }
     marks = {entry for entry, words in world.said.told.items() if "until" in words}
-    assert under <= set(found.get("gates", ())) <= under | marks | {"queue"}
+    stand = set(found.get("gates", ()))
+    assert under | turned_away <= stand
+    assert {gate for gate in stand - under - turned_away if not {gate, gate.partition("=")[0]} & marks} == set()
 
 
 def an_open_gate_is_not_waited_for(world: World, found: Dump) -> None:

@@ -9,7 +9,7 @@ from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from tests.simulation.turns.lanes import OVER
 from tests.simulation.turns.owners import HOWS, KEYS
 from tests.simulation.turns.said import Words, words_of
-from tests.simulation.turns.world import GROUPS, LIMITS, TASKS, World
+from tests.simulation.turns.world import GROUPS, LIMITS, NARROW, TASKS, World
 
 
 class Making(World):
@@ -40,7 +40,9 @@ class Making(World):
             fields["keep"] = 0
         due = self.draw.choice(("", "", "", "+700"))
         kind, priority = self.draw.choice(("async", "async", "thread")), self.draw.choice((0, 0, 5))
-        needs = self.draw.choice(("", "", "", "label.x=1")) if kind == "async" else ""
+        needs = self.draw.choice(("", "", "", *NARROW)).partition(";")[2] if kind == "async" else ""
+        if "target" in needs and self.draw.random() < 0.4:
+            fields["on_target_lost"] = "fail"
         expires, task = self.draw.choice(("", "", "+9000")), self.draw.choice(TASKS)
         return NewJob(self.name(), "", task, kind, priority, due, expires, fields, keys, self.once(), needs)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from taskq.commands import Claim
 from tests.lua.keyspace import Dump
 from tests.simulation import invariants
+from tests.simulation.turns import ageing
 from tests.simulation.turns.lanes import BOUND, Record, class_of, gates_of, group_of, lane_of, level_of, members
-from tests.simulation.turns.world import NARROW
 
 if TYPE_CHECKING:
     from tests.simulation.turns.world import World
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Asked:
-    """What a worker asks for: free slots of the kinds, whether it serves the narrow class, how many at most."""
+    """What a worker asks for: free slots of the kinds, which narrow classes it serves, how many at most."""
 
     free: dict[str, int]
-    narrow: bool
+    narrow: tuple[str, ...]
     limit: int
 
     def classes(self) -> list[str]:
-        return [*self.free, *([NARROW] if self.narrow else [])]
+        return [*self.free, *self.narrow]
 
     def left(self, jobs: list[Record]) -> dict[str, int]:
         """What is free of each class beside these jobs."""
@@ -63,10 +63,6 @@ def check(world: World, asked: Asked, claim: Claim, before: Dump, after: Dump) -
     assert len(given) <= asked.limit
     assert all(free >= 0 for free in asked.left(given).values())
     _open_to_them(world, given, after)
-    if world.said.age:
-        return
-    levels = [level_of(record) for record in given]
-    assert levels == sorted(levels, reverse=True), f"priorities in the order {levels}"
     left = asked.left(given)
     passed = {
         id: record
@@ -75,11 +71,21 @@ def check(world: World, asked: Asked, claim: Claim, before: Dump, after: Dump) -
         and lane_of(was[id]) == lane_of(record) and left.get(class_of(record), 0) > 0
         and not shut_by(world, record, after)
     }  # fmt: skip
+    if not world.said.age:
+        _highest_first(given, passed)
+    elif claim.jobs and claim.jobs[0].id in was:
+        open_lanes = {lane_of(record) for record in passed.values()}
+        ageing.check(world, lane_of(was[claim.jobs[0].id]), open_lanes, before, after)
+    _in_order(claim, before, after, was)
+    _each_in_its_turn(claim, given, passed, before)
+
+
+def _highest_first(given: list[Record], passed: dict[str, Record]) -> None:
+    levels = [level_of(record) for record in given]
+    assert levels == sorted(levels, reverse=True), f"priorities in the order {levels}"
     lowest = min(levels, default=BOUND)
     for id, record in passed.items():
         assert level_of(record) <= lowest, f"{id} of {lane_of(record)} was passed over for level {lowest}"
-    _in_order(claim, before, after, was)
-    _each_in_its_turn(claim, given, passed, before)
 
 
 def _open_to_them(world: World, given: list[Record], after: Dump) -> None:

@@ -20,7 +20,8 @@ from tests.simulation.turns.said import Said
 
 T0 = 1_800_000_000_000
 LEASE_MS = 8_000
-NARROW = "async;label.x=1"
+TARGETED = ("async;target=web", "async;label.x=1;target=web")
+NARROW = ("async;label.x=1", *TARGETED)
 FREE = {"async": 3, "thread": 1}
 TASKS = ("t", "t", "u", "v")
 GROUPS = ("-", "-", "acme", "beta", "gamma")
@@ -46,7 +47,7 @@ class Worker:
     """One worker, as it sees itself: what it runs, and what it was offered until when."""
 
     id: str
-    narrow: bool = False
+    narrow: tuple[str, ...] = ()
     request: int = 0
     table: dict[str, int] = field(default_factory=dict)
     offers: dict[str, tuple[int, int]] = field(default_factory=dict)
