@@ -70,6 +70,14 @@ class Rig:
         """Wait until all are in that state."""
         wait_until(lambda: set(self.states(jobs).values()) == {state}, timeout, what=f"{len(jobs)} jobs {state}")
 
+    def wait(self, predicate: Callable[[], Any], timeout: float = 30) -> None:
+        """Wait until it is true; else show the ends of the nodes' logs."""
+        try:
+            wait_until(predicate, timeout)
+        except AssertionError as error:
+            logs = "\n".join(f"--- {node.log.name}\n{node.text()[-4000:]}" for node in self.fleet.nodes)
+            raise AssertionError(f"{error}\n{logs}") from None
+
     def leases(self, queue: str) -> int:
         """How many leases stand in a queue, good ones and expired ones."""
         q = self.q(queue)

@@ -10,7 +10,6 @@ import pytest
 
 from taskq.schedules.template import job_id
 from tests.cluster.conftest import QUEUES
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(150)
 
@@ -32,7 +31,7 @@ def test_every_queue_gets_each_time_once_on_whichever_shard_it_is(shop, ledger):
     shop.fleet.start("-q", ",".join(QUEUES))
     for queue in QUEUES:
         put(shop, queue)
-    wait_until(lambda: all(len(nominals(ledger, f"to-{queue}", queue)) >= 6 for queue in QUEUES), 40)
+    shop.wait(lambda: all(len(nominals(ledger, f"to-{queue}", queue)) >= 6 for queue in QUEUES), 40)
     by_hand = shop.app.schedules.run("to-q3")
     assert by_hand.state == "fired"
     assert shop.app.job(by_hand.job).join(timeout=10) == "completed"
@@ -48,12 +47,12 @@ def test_while_a_shard_is_away_its_firings_wait_and_no_others(own_shop, own, led
     shop.fleet.start("-q", f"{near},{away}")
     for queue in (near, away):
         put(shop, queue)
-    wait_until(lambda: all(nominals(ledger, f"to-{queue}", queue) for queue in (near, away)), 40)
+    shop.wait(lambda: all(nominals(ledger, f"to-{queue}", queue) for queue in (near, away)), 40)
     own.of(shop.q(away).prefix).server.kill()
     seen = len(nominals(ledger, f"to-{near}", near))
-    wait_until(lambda: len(nominals(ledger, f"to-{near}", near)) >= seen + 6, 40)
+    shop.wait(lambda: len(nominals(ledger, f"to-{near}", near)) >= seen + 6, 40)
     own.of(shop.q(away).prefix).start()
     seen = len(nominals(ledger, f"to-{away}", away))
-    wait_until(lambda: len(nominals(ledger, f"to-{away}", away)) >= seen + 10, 60)
+    shop.wait(lambda: len(nominals(ledger, f"to-{away}", away)) >= seen + 10, 60)
     without_gap(sorted(set(nominals(ledger, f"to-{near}", near))))
     without_gap(sorted(set(nominals(ledger, f"to-{away}", away))))
