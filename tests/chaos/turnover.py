@@ -131,7 +131,9 @@ class Strikes:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self._heal(time.monotonic())
-            node = self._cluster.leader() if random.random() < 0.8 else random.choice(self._cluster.fleet.living())
+            # The first is the leader, who then stands still: a short run, too, sees another take its place.
+            other = self.count > 0 and random.random() < 0.2
+            node = random.choice(self._cluster.fleet.living()) if other else self._cluster.leader()
             if node and node not in self._heals and len(self._heals) < len(self._cluster.fleet.living()) - 2:
                 heal = self._ways[self.count % len(self._ways)](node)
                 self._heals[node] = (time.monotonic() + STRUCK_S, heal)
