@@ -111,15 +111,17 @@ class Asked:
         """What jobs of a queue need, as far as it may concern an executor that said what it has."""
         return commands.classes(q, targets=[needs.quoted(self.worker)])
 
-    def command(self, q: QueueKeys, limit: int, known: Classes | None) -> Command[list[ClaimedJob]]:
-        """The claim on one queue, of at most so many. `known`: the answer to `classes`."""
+    def command(self, q: QueueKeys, given: Sequence[ClaimedJob], known: Classes | None) -> Command[list[ClaimedJob]]:
+        """The claim on one queue. `given`: by the queues before it; `known`: the answer to `classes`."""
+        limit = self.limit - len(given)
         free = dict.fromkeys(("async", "thread", "process"), limit)
         narrow = {}
         if self.place is not None and known is not None:
-            free |= {f"+{name}": each for name, each in (self.place.capacity or {}).items()}
+            place = _beside(given, self.place)
+            free |= {f"+{name}": each for name, each in (place.capacity or {}).items()}
             for klass, requirement in known.classes.items():
                 kind, wanted = needs.of_requirement(requirement)
-                if kind in free and wanted is not None and needs.fits(wanted, self.place):
+                if kind in free and wanted is not None and needs.fits(wanted, place):
                     narrow[klass] = needs.pools(kind, wanted)
         return commands.claim(
             q,
@@ -141,6 +143,16 @@ class Asked:
         name = token(Claimant(job.id, job.epoch, job.attempt, self.worker))
         offered = self.offer_ms > 0
         return ClaimedJob(name, job.id, job.epoch, job.attempt, self.worker, self.poller, offered, job.fields)
+
+
+def _beside(given: Sequence[ClaimedJob], place: Place) -> Place:
+    """What an executor has left beside the jobs that it was given."""
+    left = dict(place.capacity or {})
+    for job in given:
+        klass, told = (job.fields.get(name, b"").decode("utf-8", "replace") for name in (b"class", b"needs"))
+        for name, each in (needs.of_class(klass, told) or needs.NOTHING).takes:
+            left[name] = max(0, left.get(name, 0) - each)
+    return place._replace(capacity=left)
 
 
 def asked(

@@ -89,7 +89,7 @@ class Executing:
                 if q.name not in self._known:
                     self.register(q.name)
                 known = run(self.server, what.classes(q)) if what.place else None
-                some = run(self.server, what.command(q, limit - len(given), known))
+                some = run(self.server, what.command(q, given, known))
             except Unavailable:
                 if not given:
                     raise

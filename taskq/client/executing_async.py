@@ -63,7 +63,7 @@ class AsyncExecuting:
                 known = None
                 if what.place is not None:
                     known = await run_async(self.server, what.classes(q))
-                some = await run_async(self.server, what.command(q, limit - len(given), known))
+                some = await run_async(self.server, what.command(q, given, known))
             except Unavailable:
                 if not given:
                     raise

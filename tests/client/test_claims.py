@@ -490,6 +490,17 @@ def test_no_more_is_given_than_what_is_free_suffices_for_together(app, client):
     assert sum(job.record.needs.takes[0][1] for job in jobs) in {3000, 4000}
 
 
+def test_nor_over_several_queues(app, client):
+    queues = [f"video-{n}" for n in range(4)]
+    for queue in queues:
+        app.by_name("t", queue=queue).using(resources={"gpu": 1, "memory": "2GiB"}, labels={"zone": "a b"}).enqueue()
+    has = {"labels": {"zone": "a b"}, "free": {"gpu": 3, "memory": "5GiB"}}
+    first = client.claim(queues, worker="ext-1", limit=9, **has)
+    assert [job.queue for job in first] == queues[:2]
+    assert client.claim(queues, worker="ext-1", limit=9, labels=has["labels"], free={"gpu": 1, "memory": "1GiB"}) == []
+    assert [job.queue for job in client.claim(queues, worker="ext-1", limit=9, **has)] == queues[2:]
+
+
 async def test_awaited_it_is_the_same(app):
     app.by_name("t", queue="video").using(labels={"gpu": "a100"}).enqueue()
     assert await app.aclient.claim("video", worker="ext-1", labels={"gpu": "b"}) == []
