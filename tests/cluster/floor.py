@@ -4,9 +4,13 @@ ledger says of the jobs that ran: how many at once, how many within a second, wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from click.testing import CliRunner
+
+from taskq.cli.main import cli
 from tests.chaos.conserve import Snapshot
 from tests.cluster.rig import Rig
 from tests.cluster.shards import Shards
@@ -83,6 +87,41 @@ class Floor:
         """Where they ran."""
         ids = {job.id for job in jobs}
         return {each.pid for each in self.shop.ledger.starts() if each.job in ids}
+
+    # --- queues that no node serves, so that each job stands where it was put: for those who claim themselves
+
+    def elsewhere(self, word: str) -> list[str]:
+        """Names that begin with a word, one a shard."""
+        by_shard = {self.shards.of(self.shop.q(name).prefix).port: name for name in (f"{word}-{n}" for n in range(30))}
+        assert len(by_shard) == len(self.shards.all)
+        return sorted(by_shard.values())
+
+    def one_by_one(self, queue: str) -> list[str]:
+        """All that may run of a queue, in the order in which it is given out and done."""
+        client, found = self.shop.app.client, []
+        while claimed := client.claim(queue, worker="ext-one", limit=1):
+            found.append(claimed[0].id)
+            client.complete(claimed[0].token)
+        return found
+
+    def why(self, job: Any) -> dict[str, Any]:
+        """What `taskq job why` writes of it."""
+        words = ["--url", self.shards.url, "--namespace", self.shop.namespace, "job", "why", job.id, "--json"]
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == 0, result.output
+        told: dict[str, Any] = json.loads(result.stdout)
+        return told
+
+    def wait_ms(self, queue: str, ms: int) -> None:
+        """Until so much has passed on the server that has a queue."""
+        client = self.shards.of(self.shop.q(queue).prefix).client
+
+        def now_ms() -> int:
+            seconds, micros = client.time()
+            return int(seconds * 1000 + micros // 1000)
+
+        over = now_ms() + ms
+        wait_until(lambda: now_ms() > over, what=f"{ms} ms of the server's time")
 
     # --- what is held
 

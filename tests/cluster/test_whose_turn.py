@@ -230,6 +230,152 @@ def test_an_executor_of_somebody_else(floor):
     assert not [name for queue in queues for name in floor.held(queue)]
 
 
+def test_why_tells_a_place_by_its_numbers(floor):
+    """Where nodes serve the queue, and all they have is taken."""
+    busy, behind = {}, {}
+    for queue in floor.queues:
+        busy[queue] = floor.add_many(queue, ["any"] * 8, 600, resources={"gpu": 1})
+        behind[queue] = floor.add_many(queue, ["any"] * 3, 600, resources={"gpu": 1})
+    running = [job for found in busy.values() for job in found]
+    wait_until(lambda: sum(each == "running" for each in floor.shop.states(running).values()) == 5, what="no gpu left")
+    for queue, found in behind.items():
+        waiting = [job for job in busy[queue] if floor.shop.states([job])[job.id] == "available"]
+        told = floor.why(found[2])
+        ahead = len(waiting) + 2
+        assert [told[name] for name in ("gate", "lanes_ahead", "jobs_ahead")] == ["turn", 0, ahead], told
+    jobs = [job for found in (busy, behind) for each in found.values() for job in each]
+    for job in reversed(jobs):
+        job.cancel()
+    floor.shop.until(jobs, "cancelled")
+
+
+def test_who_was_moved_and_who_has_waited_long_comes_first(floor):
+    for queue in floor.elsewhere("late"):
+        first, moved, high = (floor.add(queue, "any", priority=n) for n in (0, 0, 5))
+        moved.reprioritise(9)
+        assert moved.refresh().record.priority == 9
+        assert floor.one_by_one(queue) == [moved.id, high.id, first.id]
+        line = floor.shop.app.queue(queue)
+        for age, is_old_first in (("100ms", True), (0, False)):
+            line.age(age)
+            old = floor.add(queue, "any")
+            floor.wait_ms(queue, 600)
+            young = floor.add(queue, "any", priority=3)
+            assert floor.one_by_one(queue) == ([old.id, young.id] if is_old_first else [young.id, old.id])
+
+
+def test_why_tells_its_numbers(floor):
+    limits = {"one": [Concurrency(1, by="who", name="one")], "few": [Rate("1/min", name="few")]}
+    for queue in floor.elsewhere("why"):
+        line, client = floor.shop.app.queue(queue), floor.shop.app.client
+        held, spent = (floor.add(queue, "acme", limits=each) for each in limits.values())
+        running = client.claim(queue, worker="ext-why", limit=2)
+        assert {job.id for job in running} == {held.id, spent.id}
+        second, later = (floor.add(queue, "acme", limits=each) for each in limits.values())
+        line.block("one", "1m", key="bolt")
+        blocked = floor.add(queue, "bolt", limits=limits["one"])
+        lane = floor.add_many(queue, "abc")
+        high = floor.add(queue, "any", priority=1)
+        told = {name: floor.why(job) for name, job in (("limit", second), ("rate", later), ("blocked", blocked))}
+        assert {name: each["gate"] for name, each in told.items()} == {name: name for name in told}
+        assert [told["limit"][name] for name in ("name", "held", "most", "holders")] == ["one=acme", 1, 1, [held.id]]
+        assert 0 < told["rate"]["in"] <= 60
+        assert 0 < told["blocked"]["in"] <= 60
+        place = floor.why(lane[2])
+        assert (place["gate"], place["executors"]) == ("worker", 1), "no node serves it, and one who claims there does"
+        line.block("one", 0, key="bolt")
+        line.limit("few", rate="1000/s", burst=1000)
+        for job in running:
+            client.complete(job.token)
+        assert floor.one_by_one(queue)[0] == high.id
+        assert {job.refresh().state for job in (second, later, blocked, *lane)} == {"completed"}
+
+
+def test_an_executor_takes_what_fits_into_it_over_all_queues(floor):
+    """Whole vectors, labels, what is active and outstanding meanwhile."""
+    queues, client = floor.elsewhere("fit"), floor.shop.app.client
+    needs = {"labels": {"zone": "x"}, "resources": {"gpu": 1, "memory": "2GiB"}}
+    jobs = {floor.add(queue, "any", **needs).id for queue in queues}
+    assert client.claim(queues, worker="ext-none", limit=9) == []
+    assert (
+        client.claim(queues, worker="ext-other", limit=9, labels={"zone": "y"}, free={"gpu": 9, "memory": "9GiB"}) == []
+    )
+    zone = {"labels": {"zone": "x"}, "limit": 9, "start": False}
+    assert client.claim(queues, worker="ext-small", free={"gpu": 9, "memory": "1GiB"}, **zone) == []
+    two = client.claim(queues, worker="ext-two", free={"gpu": 9, "memory": "5GiB"}, **zone)
+    assert len(two) == 2
+    rest = client.claim(queues, worker="ext-rest", free={"gpu": 1, "memory": "64GiB"}, **zone)
+    assert {job.id for job in two + rest} == jobs
+    waiting = floor.add(queues[0], "any")
+    assert [client.has_outstanding(f"{waiting.id}#{n}") for n in (1, 2)] == [True, False]
+    assert all(client.has_outstanding(job.attempt_key) for job in two + rest)
+    total = floor.shop.app.inspector.active()["total"]
+    pages = [floor.shop.app.inspector.active(limit=1, offset=n)["data"] for n in range(total)]
+    shown = [each for page in pages for each in page if each["queue"] in queues]
+    assert {(each["id"], each["worker"], each["offered"]) for each in shown} == {
+        (job.id, job.worker, True) for job in two + rest
+    }
+    for job in two + rest:
+        client.start(job.token)
+        assert not client.has_outstanding(job.attempt_key)
+        client.complete(job.token)
+    assert [floor.shop.app.inspector.active(queue=queue)["data"] for queue in queues] == [[]] * len(queues)
+    assert floor.one_by_one(queues[0]) == [waiting.id]
+
+
+def test_slots_that_are_kept_for_nobody_are_taken_back(floor):
+    for queue in floor.elsewhere("slots"):
+        line = floor.shop.app.queue(queue)
+        assert line.reserve("a", max_concurrency=2, ttl="1m").token
+        assert line.reserve("b", max_concurrency=2, ttl="50ms").token
+        assert line.reserve("c", max_concurrency=2).reason == "no_capacity"
+        assert line.finalize("a") is False, "it lives"
+        wait_until(lambda line=line: line.reservations()["total"] == 1, what="the other lapsed")
+        line.finalize("b")
+        again = line.reserve("b", max_concurrency=2)
+        job = line.bind(again.token, floor.task(queue).call("any"))
+        floor.shop.accepted.add(job.id)
+        assert line.cleanup_reservations(older_than=0) == 1, "what is bound, and its job waits, stays"
+        assert line.finalize("b") is False
+        assert floor.one_by_one(queue) == [job.id]
+        assert line.finalize("b") is False, "its end has freed it"
+        assert line.reservations()["total"] == 0
+
+
+def test_what_expires_holds_nothing_though_it_was_parked_or_paused(floor):
+    limits, holders, late = [Concurrency(1, by="who", name="one")], [], []
+    for queue in floor.queues:
+        floor.shop.app.queue(queue).pause(key="still")
+        holders.append(floor.add(queue, "acme", 4, limits=limits))
+    floor.shop.until(holders, "running")
+    unique = Unique(by="who")
+    for queue in floor.queues:
+        late.append(floor.add(queue, "still", fair="who", expires="1s", unique=unique))
+        late.append(floor.add(queue, "acme", limits=limits, expires="1s", unique=unique))
+    floor.shop.until(late, "cancelled")
+    assert {job.to_dict()["reason"] for job in late} == {"expired"}
+    again = [floor.add(queue, who, unique=unique) for queue in floor.queues for who in ("still", "acme")]
+    assert all(job.created for job in again)
+    for queue in floor.queues:
+        floor.shop.app.queue(queue).resume(key="still")
+    floor.shop.until([*again, *holders])
+    assert not floor.begun(late)
+
+
+def test_a_key_that_is_blocked_comes_back_by_itself(floor):
+    limits, shop = [Concurrency(9, by="who", name="api")], floor.shop
+    for queue in floor.queues:
+        shop.app.queue(queue).block("api", "3s", key="acme")
+    blocked = [floor.add(queue, "acme", limits=limits) for queue in floor.queues]
+    others = [floor.add(queue, "bolt", limits=limits) for queue in floor.queues]
+    shop.until(others)
+    assert {job.why().gate for job in blocked} == {"blocked"}
+    assert not floor.begun(blocked)
+    shop.until(blocked)
+    for queue in floor.queues:
+        assert not [each for each in shop.app.queue(queue).limits() if each["blocked_until"]]
+
+
 def test_a_target_that_died(floor):
     """Its jobs run elsewhere, or fail if they were to; also those that ran there when it was killed."""
     bound = [floor.add(queue, "any", target=floor.lost) for queue in floor.queues]
