@@ -1,5 +1,5 @@
--- Free the key, and the slot, that an attempt has left behind. A key that nobody holds, or that is held by what lives,
--- is left alone.
+-- Free a key, and the slot that it holds, when an attempt is over: also of a reservation that no job was bound to, for
+-- nothing of it lives yet. A key that nobody holds, or that a living job holds, is left alone.
 --
 -- KEYS
 --   prefix        string  what every key of this queue starts with
@@ -28,7 +28,7 @@ local arg = args.bind('now', 'key')
 local now = clock.now(arg.now)
 redis.call('ZREM', keys.reservations, '')
 local token, id = bound.holder(arg.key)
-if not token or admission.lives(arg.key, token, id, now) then
+if not token or (id ~= '' and bound.job(arg.key, id)) then
   return 0
 end
 admission.drop(arg.key, token)

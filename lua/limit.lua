@@ -9,16 +9,21 @@
 --   leases     zset    running jobs by lease expiry
 --   limits     hash    limit, task or key -> its numbers, and whether it is paused
 --   gates      zset    gates that have parked lanes, by when to look at them
+--   kinds      hash    task -> executor kind, as the workers declared it
+--   stats      hash    totals by state and task
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   entry      string  <limit> | <limit>=<key> | *<task> | @<fairness key> | queue
 --   cursor     number  '' = change it; else only look on from there
+--   task       name    '' = whatever it is; else this task must be one that a worker of the queue declared, or of which
+--                        it has had a job
 --   ...                  words and values, '' takes a word away: c (how many at once, or none) | r (a rate as
 --                        <limit>/<period ms>/<burst>, or none) | until ('+ms from now' | 'ms') | paused (1) | age (of
 --                        the queue: ms after which a waiting lane gains a level)
 -- REPLY
 --   {changed, cursor, declared}  whether that changed anything; '0' when all that waits for it was looked at; whether
 --   code declares the limit
+--   {'unknown'}  nobody knows that task here: nothing was changed
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -28,8 +33,8 @@
 -- @include lib/lane.lua
 -- @include lib/gate.lua
 
-keys.bind('prefix', 'meta', 'classes', 'leases', 'limits', 'gates')
-local arg = args.bind('now', 'entry', 'cursor')
+keys.bind('prefix', 'meta', 'classes', 'leases', 'limits', 'gates', 'kinds', 'stats')
+local arg = args.bind('now', 'entry', 'cursor', 'task')
 
 local now = clock.now(arg.now)
 local ENTRY_MAX, SCANNED = 600, 250
@@ -39,6 +44,14 @@ local of_key = string.match(id, '^[%w._~/%%-][%w._~@+/%%-]*=[%w._~@+/%%-]+$')
 if #id > ENTRY_MAX or not (of_name or of_key or string.match(id, '^[*@][%w._~@+/%%-]+$') or id == 'queue') then
   error('entry cannot be ' .. id, 0)
 end
+local function is_known(task)
+  return redis.call('HEXISTS', keys.kinds, task) == 1 or redis.call('HEXISTS', keys.stats, 'enqueued ' .. task) == 1
+end
+
+if arg.task ~= '' and not is_known(arg.task) then
+  return { 'unknown' }
+end
+
 -- What code declares of a limit stays beside what an operator says, and holds again when that is taken away.
 local field = of_name and 'op:' .. id or id
 

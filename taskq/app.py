@@ -20,7 +20,7 @@ from taskq.hearsay import Hearsay
 from taskq.importing import load_attribute, load_modules, origin, task_name, where, why_unimportable
 from taskq.inspector import Inspector
 from taskq.locks import NamedLock
-from taskq.many import Interrupted, checked_calls, enqueue_failed, seal
+from taskq.many import Interrupted, checked_calls, enqueue_failed
 from taskq.nodes import Nodes
 from taskq.options import Options, TaskVocabulary, checked_task_name, declare
 from taskq.queue import Queue
@@ -304,7 +304,7 @@ class TaskQ(Declares):
             Unavailable, ServerFull: the server took nothing.
         """
         asked = checked_calls(calls, exists)
-        jobs = [seal(call, call.task.ready()) for call in asked]
+        jobs = [call.sealed() for call in asked]
         try:
             words = self.client.add_many(jobs, exists=exists)
         except Interrupted as stopped:
@@ -316,7 +316,7 @@ class TaskQ(Declares):
     ) -> list[Job[R]]:
         """As `enqueue_many`, awaited."""
         asked = checked_calls(calls, exists)
-        jobs = [seal(call, await call.task.aready()) for call in asked]
+        jobs = [await call.asealed() for call in asked]
         try:
             words = await self.aclient.add_many(jobs, exists=exists)
         except Interrupted as stopped:

@@ -27,7 +27,7 @@ def nothing() -> dict[str, Any]:
 
 def shown(row: LimitRow, now_ms: int) -> dict[str, Any]:
     """One entry as JSON."""
-    kind, name, key = _named(row.entry)
+    kind, name, key = named(row.entry)
     declared, said = _numbers(row.declared), _numbers(row.said)
     till = _instant(row.said.get("until"))
     return {
@@ -50,11 +50,12 @@ def shown(row: LimitRow, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _named(entry: str) -> tuple[str, str | None, str | None]:
+def named(entry: str) -> tuple[str, str | None, str | None]:
+    """What an entry is, as people know it: its kind, its name and its key; None for what it has none of."""
     if entry == WHOLE:
         return "queue", None, None
-    kind = _KINDS.get(entry[0], "limit")
-    name, with_key, key = entry.lstrip("".join(_KINDS)).partition("=")
+    kind = _KINDS.get(entry[:1], "limit")
+    name, with_key, key = entry[entry[:1] in _KINDS :].partition("=")
     if kind == "fairness key":
         return kind, None, lanes.decoded(name)
     return kind, lanes.decoded(name), lanes.decoded(key) if with_key else None

@@ -1,11 +1,10 @@
-"""What `enqueue_many`, `bind` and their twins share: calls checked, jobs sealed, what came of them. Pure."""
+"""What `enqueue_many`, `bind` and their twins share: calls checked, what came of them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from taskq.calls import Plan
 from taskq.client.batch import Interrupted
 from taskq.commands import Bound, NewJob
 from taskq.errors import EnqueueFailed, shown
@@ -13,7 +12,7 @@ from taskq.handle import Job
 from taskq.home import Home
 from taskq.task import Call, handle_of
 
-__all__ = ["Interrupted", "bound_handle", "checked_calls", "enqueue_failed", "seal"]
+__all__ = ["Interrupted", "bound_handle", "checked_calls", "enqueue_failed"]
 
 R = TypeVar("R")
 
@@ -27,11 +26,6 @@ def checked_calls(calls: Iterable[Call[R]], exists: str) -> list[Call[R]]:
         if not isinstance(each, Call):
             raise TypeError(f"enqueue_many takes calls, such as send.call('a@b.c'), not {shown(each)}")
     return asked
-
-
-def seal(call: Call[Any], plan: Plan) -> NewJob:
-    """The job of a call; one that was sent before keeps its id, so that it isn't added twice."""
-    return call.sent or plan.new_job(call.payload, call.args, call.kwargs)
 
 
 def bound_handle(home: Home, job: NewJob, bound: Bound) -> Job[Any]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from taskq import commands, keys, limited
-from taskq.client import Reservation, limiting
-from taskq.client.admission import DEFAULT_TTL, reservations
+from taskq.client import Reservation
+from taskq.client.admission import DEFAULT_TTL, checked_call
 from taskq.client.sweep import CLEARED
-from taskq.commands import WAITING, Counts
-from taskq.connection import run, run_async
-from taskq.errors import shown
+from taskq.commands import WAITING, Counts, NewJob
 from taskq.handle import Job
 from taskq.home import Home
-from taskq.many import bound_handle, seal
+from taskq.many import bound_handle
 from taskq.settings import checked_name
 from taskq.state import State, StateName
 from taskq.task import Call
@@ -47,28 +44,21 @@ class Queue:
 
         Raises:
             ValueError: a key that names nothing, or both.
+            UnknownTask: neither the queue nor a node has heard of the task; the nearest name is told.
         """
-        if key is None and task is None:
-            return self._home.client.pause(self.name)
-        return self._home.client.limit(self.name, _part(key, task), {"paused": 1}).changed
+        return self._home.client.pause(self.name, key=key, task=task)
 
     async def apause(self, *, key: object = None, task: str | None = None) -> bool:
         """As `pause`, awaited."""
-        if key is None and task is None:
-            return await self._home.aclient.pause(self.name)
-        return (await self._home.aclient.limit(self.name, _part(key, task), {"paused": 1})).changed
+        return await self._home.aclient.pause(self.name, key=key, task=task)
 
     def resume(self, *, key: object = None, task: str | None = None) -> bool:
         """Hand them out again; whether that changed anything. Arguments as for `pause`."""
-        if key is None and task is None:
-            return self._home.client.resume(self.name)
-        return self._home.client.limit(self.name, _part(key, task), {"paused": ""}).changed
+        return self._home.client.resume(self.name, key=key, task=task)
 
     async def aresume(self, *, key: object = None, task: str | None = None) -> bool:
         """As `resume`, awaited."""
-        if key is None and task is None:
-            return await self._home.aclient.resume(self.name)
-        return (await self._home.aclient.limit(self.name, _part(key, task), {"paused": ""})).changed
+        return await self._home.aclient.resume(self.name, key=key, task=task)
 
     # --- limits
 
@@ -100,9 +90,11 @@ class Queue:
         Raises:
             ValueError: numbers or names that can't be, or nothing to change.
             QueueNotFound: nothing was ever enqueued in the queue.
+            UnknownTask: neither the queue nor a node has heard of the task; the nearest name is told.
         """
-        entry, words = _change(name, key, task, concurrency=concurrency, rate=rate, burst=burst, reset=reset)
-        return self._home.client.limit(self.name, entry, words).changed
+        return self._home.client.limit(
+            self.name, name, concurrency=concurrency, rate=rate, burst=burst, key=key, task=task, reset=reset
+        )
 
     async def alimit(
         self,
@@ -116,8 +108,9 @@ class Queue:
         reset: bool = False,
     ) -> bool:
         """As `limit`, awaited."""
-        entry, words = _change(name, key, task, concurrency=concurrency, rate=rate, burst=burst, reset=reset)
-        return (await self._home.aclient.limit(self.name, entry, words)).changed
+        return await self._home.aclient.limit(
+            self.name, name, concurrency=concurrency, rate=rate, burst=burst, key=key, task=task, reset=reset
+        )
 
     def block(self, name: str | None, duration: Duration, *, key: object = None) -> bool:
         """Let nobody start under a limit for a while, as after a 429; a running job may call it. 0 opens it again.
@@ -130,13 +123,11 @@ class Queue:
         Raises:
             ValueError: a name, key or duration that can't be.
         """
-        words = limiting.block_words(duration)
-        return self._home.client.limit(self.name, limiting.entry_of(name, key=key), words).changed
+        return self._home.client.block(self.name, name, duration, key=key)
 
     async def ablock(self, name: str | None, duration: Duration, *, key: object = None) -> bool:
         """As `block`, awaited."""
-        words = limiting.block_words(duration)
-        return (await self._home.aclient.limit(self.name, limiting.entry_of(name, key=key), words)).changed
+        return await self._home.aclient.block(self.name, name, duration, key=key)
 
     def limits(self) -> list[dict[str, Any]]:
         """What is said of its limits, tasks and fairness keys, and how it stands now.
@@ -176,11 +167,11 @@ class Queue:
             ValueError: no duration.
             QueueNotFound: nothing was ever enqueued in the queue.
         """
-        return self._home.client.limit(self.name, limited.WHOLE, limiting.words_of(age=duration)).changed
+        return self._home.client.age(self.name, duration)
 
     async def aage(self, duration: Duration) -> bool:
         """As `age`, awaited."""
-        return (await self._home.aclient.limit(self.name, limited.WHOLE, limiting.words_of(age=duration))).changed
+        return await self._home.aclient.age(self.name, duration)
 
     # --- its jobs
 
@@ -282,12 +273,12 @@ class Queue:
             ValueError: it is a slot of another queue than the call goes to.
             DuplicateJob, ServerFull, Unavailable ...: as enqueueing; the reservation stays as it was.
         """
-        job = seal(call, call.task.ready())
+        job: NewJob = checked_call(call).sealed()
         return bound_handle(self._home, job, self._home.client.bind(token, job))
 
     async def abind(self, token: str, call: Call[R]) -> Job[R]:
         """As `bind`, awaited."""
-        job = seal(call, await call.task.aready())
+        job: NewJob = await checked_call(call).asealed()
         return bound_handle(self._home, job, await self._home.aclient.bind(token, job))
 
     def release_reservation(self, token: str) -> None:
@@ -303,20 +294,24 @@ class Queue:
         """As `release_reservation`, awaited."""
         await self._home.aclient.release_reservation(token)
 
+    release, arelease = release_reservation, arelease_reservation
+
     def finalize(self, key: object) -> bool:
         """Free the key, and the slot, that an attempt has left behind: to be called when the attempt is over, by
         whoever notices, to be sure. A job that ends frees both itself.
 
-        It is by key, for who notices may not have the token; so what lives is left alone, and `release_reservation`,
-        which takes back what may live, is by token.
+        It is by key, for who notices may not have the token. A reservation that no job was bound to goes, for nothing
+        of it lives yet: its token is AdmissionNotFound from then on. A living job is left alone: cancel that.
 
         Args:
             key: as given to `reserve`; an empty one is nobody's.
 
         Returns:
-            True: something was left behind (a reservation that lapsed, or whose job has ended or is gone), and is free.
-            False: nobody holds the key, or what holds it lives: a reservation that hasn't lapsed, a job that waits or
-            is in its first attempt.
+            True: something was left behind (a reservation without a job, or whose job has ended or is gone), and is
+            free. False: nobody holds the key, or a living job does: it waits, or is in its first attempt.
+
+        Raises:
+            TypeError, ValueError: a key that can't be.
         """
         return self._home.client.finalize(self.name, key)
 
@@ -337,6 +332,8 @@ class Queue:
         """As `cleanup_reservations`, awaited."""
         return await self._home.aclient.cleanup_reservations(self.name, older_than=older_than)
 
+    cleanup, acleanup = cleanup_reservations, acleanup_reservations
+
     def reservations(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """A page `{data, total, limit, offset}` of the reservations that hold a slot, those that aren't bound first.
 
@@ -347,46 +344,8 @@ class Queue:
             limit: reservations a page, 1 to 1000.
             offset: how many to skip.
         """
-        client, namespace = self._home.client, self._home.settings.namespace
-        page = run(client.server, reservations(namespace, self.name, limit, offset))
-        if not page["total"]:
-            run(client.server, commands.expect_queue(keys.cluster(namespace), self.name))
-        return page
+        return self._home.client.reservations(self.name, limit=limit, offset=offset)
 
     async def areservations(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `reservations`, awaited."""
-        client, namespace = self._home.aclient, self._home.settings.namespace
-        page = await run_async(client.server, reservations(namespace, self.name, limit, offset))
-        if not page["total"]:
-            await run_async(client.server, commands.expect_queue(keys.cluster(namespace), self.name))
-        return page
-
-
-def _part(key: object, task: str | None) -> str:
-    if key is not None and task is not None:
-        raise ValueError(f"key={shown(key)} and task={shown(task)} are two things: give one of them")
-    return limiting.entry_of(key=key, task=task)
-
-
-def _change(
-    name: str | None,
-    key: object,
-    task: str | None,
-    *,
-    concurrency: int | None,
-    rate: str | None,
-    burst: int | None,
-    reset: bool,
-) -> tuple[str, dict[str, Any]]:
-    """What a call of `limit` speaks of, and what it says."""
-    if task is not None and (name is not None or key is not None):
-        raise ValueError(f"task={shown(task)} stands instead of a name and a key")
-    if name is None and key is not None:
-        raise ValueError(f"key={shown(key)} belongs to a limit: give its name too")
-    entry = limiting.entry_of(name, key=key, task=task)
-    words = limiting.words_of(concurrency=concurrency, rate=rate, burst=burst)
-    if reset == bool(words):
-        raise ValueError("give concurrency= or rate=, or reset=True to take back what was said")
-    if not reset:
-        return entry, words
-    return entry, {**limiting.RESET, **({"age": ""} if entry == limited.WHOLE else {})}
+        return await self._home.aclient.reservations(self.name, limit=limit, offset=offset)

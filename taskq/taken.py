@@ -1,4 +1,4 @@
-"""What running jobs take of the amounts that nodes have: for whoever asks why a job waits, or what is left. Pure.
+"""What running jobs take of the slots and amounts of nodes: for whoever asks why a job waits, or what is left. Pure.
 
 Nobody counts it anywhere: a lease says who holds the job, its class what it takes. So it is
 read, of at most a thousand leases a queue, when somebody looks.
@@ -7,7 +7,7 @@ read, of at most a thousand leases a queue, when somebody looks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from taskq import commands, keys
@@ -61,6 +61,27 @@ def _held(job: commands.HeldJob) -> Held | None:
         return None
     found = of_class(klass, told)
     return Held(job.id, worker, dict(found.takes)) if found and found.takes else None
+
+
+def running(kind: str, nodes: Sequence[Node], pages: Sequence[HeldJobs], told: int) -> int:
+    """How many jobs of an executor kind run on these nodes: by their leases, for a node says it but now and then.
+
+    Args:
+        kind: which.
+        nodes: where.
+        pages: the leases of the queues that the nodes serve.
+        told: how many the nodes said; where not all leases were read, it may be more than those.
+    """
+    ids = {node["id"] for node in nodes}
+    count = sum(_runs(job, kind, ids) for page in pages for job in page.jobs)
+    is_all = 0 < len(pages) < QUEUES_MAX and all(len(page.jobs) >= page.total for page in pages)
+    return count if is_all else max(count, told)
+
+
+def _runs(job: commands.HeldJob, kind: str, ids: Container[str]) -> bool:
+    klass, worker = _text(job.fields.get(b"class", b"async")), _text(job.fields.get(b"worker", b""))
+    runs = job.fields.get(b"state") == b"running" and klass.partition(";")[0] == kind
+    return runs and worker.rpartition(".")[0] in ids
 
 
 def short(wanted: Needs, nodes: Sequence[Node], jobs: Sequence[Held]) -> list[Short]:

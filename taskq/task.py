@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, Ty
 from taskq import codec
 from taskq.asked import checked_text
 from taskq.calls import Plan, Shape
-from taskq.client.limiting import entry_of
 from taskq.commands import NewJob
 from taskq.connection import run, run_async
 from taskq.errors import Unavailable, UnknownTask, did_you_mean
@@ -47,6 +46,17 @@ class Call(Generic[R_co]):
 
     def __repr__(self) -> str:
         return f"<Call of {self.task.name}>"
+
+    def sealed(self) -> NewJob:
+        """Its job, for a client to send; one that was sent before keeps its id, so that it isn't added twice."""
+        return self._of_plan(self.task.ready())
+
+    async def asealed(self) -> NewJob:
+        """Its job, awaited: who is there may have to be asked."""
+        return self._of_plan(await self.task.aready())
+
+    def _of_plan(self, plan: Plan) -> NewJob:
+        return self.sent or plan.new_job(self.payload, self.args, self.kwargs)
 
 
 class Task(Generic[P, C_co]):
@@ -224,26 +234,23 @@ class Task(Generic[P, C_co]):
 
         Raises:
             QueueNotFound: nothing was ever enqueued there, and no worker serves it.
+            UnknownTask: it is known by name alone, and neither its queue nor a node has heard of it.
         """
-        entry, client = entry_of(task=self.name), self._home.client
-        return any([client.limit(each, entry, {"paused": 1}).changed for each in self._queues(queue)])  # noqa: C419 (all of them)
+        client, here = self._home.client, not self._by_name
+        return any([client.pause(each, task=self.name, any_task=here) for each in self._queues(queue)])  # noqa: C419 (all of them)
 
     async def apause(self, queue: str | None = None) -> bool:
         """As `pause`, awaited."""
-        entry, client = entry_of(task=self.name), self._home.aclient
-        told = await self._aqueues(queue)
-        return any([(await client.limit(each, entry, {"paused": 1})).changed for each in told])
+        client, here = self._home.aclient, not self._by_name
+        return any([await client.pause(each, task=self.name, any_task=here) for each in await self._aqueues(queue)])
 
     def resume(self, queue: str | None = None) -> bool:
         """Start them again; whether that changed anything. Arguments and errors as for `pause`."""
-        entry, client = entry_of(task=self.name), self._home.client
-        return any([client.limit(each, entry, {"paused": ""}).changed for each in self._queues(queue)])  # noqa: C419 (all of them)
+        return any([self._home.client.resume(each, task=self.name) for each in self._queues(queue)])  # noqa: C419 (all of them)
 
     async def aresume(self, queue: str | None = None) -> bool:
         """As `resume`, awaited."""
-        entry, client = entry_of(task=self.name), self._home.aclient
-        told = await self._aqueues(queue)
-        return any([(await client.limit(each, entry, {"paused": ""})).changed for each in told])
+        return any([await self._home.aclient.resume(each, task=self.name) for each in await self._aqueues(queue)])
 
     def _queues(self, queue: str | None) -> list[str]:
         return self._of_info(None if queue else self._home.client.task_info(self.name), queue)

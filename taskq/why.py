@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskq import lanes, taken
+from taskq import limited, taken
 from taskq.commands import Command, HeldJobs
 from taskq.commands.why import Shut
 from taskq.errors import JobNotFound
 from taskq.keys import queue_of
 from taskq.lacking import Lack, Node, able, counted, listed
 from taskq.needs import NOTHING, Needs, of_class, of_requirement
-from taskq.taken import Held
 from taskq.units import duration_text, rfc3339
 
 
@@ -49,9 +48,10 @@ class Why:
 
 
 def takers(namespace: str, id: str, shut: Shut, nodes: Sequence[Node]) -> list[Command[HeldJobs]]:
-    """What else to ask before explaining: who has what the job needs an amount of."""
-    wanted = _needs(shut)[1] if shut.word == "turn" else NOTHING
-    return taken.reads(namespace, queue_of(id), nodes) if wanted.takes else []
+    """What else to ask before explaining: what runs on the nodes that serve its queue."""
+    queue = queue_of(id)
+    serving = [node for node in nodes if queue in node["queues"]] if shut.word == "turn" else []
+    return taken.reads(namespace, queue, serving) if serving else []
 
 
 def explain(id: str, shut: Shut, nodes: Sequence[Node], pages: Sequence[HeldJobs] = ()) -> Why:
@@ -68,7 +68,7 @@ def explain(id: str, shut: Shut, nodes: Sequence[Node], pages: Sequence[HeldJobs
     """
     if shut.word == "missing":
         raise JobNotFound(f"there is no job {id}: it never existed, or its retention has passed")
-    gate, text, numbers = _EXPLAINED[shut.word](shut, queue_of(id), nodes, taken.held(pages))
+    gate, text, numbers = _EXPLAINED[shut.word](shut, queue_of(id), nodes, pages)
     return Why(id, shut.facts.get("state"), gate, text, numbers)
 
 
@@ -116,25 +116,20 @@ def _whole(shut: Shut, queue: str, *_: Any) -> _Told:
 
 
 def _gate(shut: Shut, queue: str, *_: Any) -> _Told:
-    gate, name = shut.facts["gate"], _readable(shut.facts["gate"])
-    mark, rest = gate[:1], _readable(gate[1:])  # as it stands there: a limit may be called `*x`, which is `%2Ax` there
-    if mark == "*":
-        hint = f"taskq task resume {shlex.quote(rest)}"
-        return _of_gate(shut, f"task {rest}", f"the limit of task {rest}", resume=hint)
-    if mark == "@":
-        hint = f"taskq queue resume {queue} --key {shlex.quote(rest)}"
-        return _of_gate(shut, f"key {rest}", f"the limit of key {rest}", resume=hint)
-    return _of_gate(shut, f"limit {name}", f"lock {rest}" if mark == "!" else f"limit {name}")
-
-
-def _readable(gate: str) -> str:
-    """The name of a gate, and its value, as they were given."""
-    return "=".join(map(lanes.decoded, gate.split("=")))
+    kind, name, key = limited.named(shut.facts["gate"])
+    said = "=".join(each for each in (name, key) if each is not None)
+    if kind == "task":
+        hint = f"taskq task resume {shlex.quote(said)}"
+        return _of_gate(shut, f"task {said}", f"the limit of task {said}", resume=hint)
+    if kind == "fairness key":
+        hint = f"taskq queue resume {queue} --key {shlex.quote(said)}"
+        return _of_gate(shut, f"key {said}", f"the limit of key {said}", resume=hint)
+    return _of_gate(shut, f"{kind} {said}", f"{kind} {said}")
 
 
 def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
     kind, held, at = shut.facts["kind"], _number(shut, "held"), _number(shut, "at")
-    numbers: dict[str, Any] = {"name": _readable(shut.facts["gate"])}
+    numbers: dict[str, Any] = dict(zip(("kind", "name", "key"), limited.named(shut.facts["gate"]), strict=True))
     if kind == "paused":
         return "paused", f"{subject} is paused" + (f": {resume}" if resume else ""), numbers
     if kind in {"blocked", "rate"}:
@@ -159,7 +154,7 @@ def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
     return "limit", ", ".join(words), numbers
 
 
-def _turn(shut: Shut, queue: str, nodes: Sequence[Node], held: Sequence[Held]) -> _Told:
+def _turn(shut: Shut, queue: str, nodes: Sequence[Node], pages: Sequence[HeldJobs]) -> _Told:
     """Nothing of its queue is in its way: is there anybody to run it, and when is its turn?"""
     kind, wanted = _needs(shut)
     lanes, jobs = _number(shut, "lanes_ahead"), _number(shut, "jobs_ahead")
@@ -177,11 +172,12 @@ def _turn(shut: Shut, queue: str, nodes: Sequence[Node], held: Sequence[Held]) -
             return "worker", found.text + found.hint, found.numbers
         # One who starts a worker because there is none would run it beside them: what is true of them comes first.
         return "worker", f"{_theirs(shut, others)}; {found.text}", found.numbers | {"executors": others}
-    slots, busy = (sum(_stat(node, kind, word) for node in found) for word in ("slots", "busy"))
+    slots, told = (sum(_stat(node, kind, word) for node in found) for word in ("slots", "busy"))
+    busy = taken.running(kind, found, pages, told)
     numbers = {**position, "slots": slots, "busy": busy, "nodes": len(found)}
     if slots and busy >= slots:
         return "turn", f"all slots are busy, {busy}/{slots}; {place}", numbers
-    if few := taken.short(wanted, found, held):
+    if few := taken.short(wanted, found, taken.held(pages)):
         text, amounts = taken.told(few)
         return "turn", f"{text}; {place}", numbers | amounts
     return "turn", f"it waits for its turn: {place}", numbers

@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from taskq import commands, keys, lanes
 from taskq.asked import check_page, checked_text, checked_whole
@@ -39,6 +39,23 @@ class Reservation:
 
     def __bool__(self) -> bool:
         return self.reserved
+
+
+class Sealable(Protocol):
+    """A call of a task, as `task.call(…)` gives it (`taskq.task.Call`), as far as it concerns a client."""
+
+    def sealed(self) -> NewJob:
+        """The job of the call."""
+
+    async def asealed(self) -> NewJob:
+        """The job of the call, awaited."""
+
+
+def checked_call(call: Any) -> Any:
+    """The call. TypeError for what is none."""
+    if hasattr(type(call), "asealed"):
+        return call
+    raise TypeError(f"call={shown(call)} is no call: give a task with its arguments, such as send.call('a@b.c')")
 
 
 def reserve(namespace: str, queue: str, key: object, *, slots: tuple[int, int], ttl: Duration) -> Command[Reservation]:
@@ -92,7 +109,7 @@ def release(namespace: str, token: str) -> Command[None]:
 def finalize(namespace: str, queue: str, key: object) -> Command[bool] | None:
     """Frees what an attempt has left; None if the key is empty, and there is nothing to ask."""
     q = keys.queue(namespace, checked_name(queue, name="queue"))
-    return None if key in {"", None} else commands.finalize(q, key=_key(key))
+    return None if key == "" else commands.finalize(q, key=_key(key))
 
 
 def cleanup(namespace: str, queue: str, older_than: Duration) -> Sweep:
@@ -134,6 +151,8 @@ def _of_token(namespace: str, token: object) -> QueueKeys:
 
 
 def _key(key: object) -> str:
+    if key is None or (isinstance(key, tuple) and None in key):
+        raise TypeError(f"key={shown(key)} names nothing: it says what the slot is for, such as 'acme/nightly'")
     if key == "":
         raise ValueError("key='' is empty: it says what the slot is for, and at most one reservation holds it")
     try:

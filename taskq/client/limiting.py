@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, TypeAlias
 
-from taskq import commands, lanes, limited
+from taskq import commands, keys, lanes, limited, listing
 from taskq.asked import checked_text
 from taskq.commands import Command
 from taskq.errors import shown
@@ -51,6 +51,37 @@ def _encoded(key: object) -> str:
         raise ValueError(f"key={shown(key)} names nothing: {error}") from None
 
 
+def part_of(key: object, task: str | None) -> str:
+    """A fairness key or a task, of which one is given. ValueError if both are."""
+    if key is not None and task is not None:
+        raise ValueError(f"key={shown(key)} and task={shown(task)} are two things: give one of them")
+    return entry_of(key=key, task=task)
+
+
+def asked(
+    name: str | None,
+    *,
+    key: object,
+    task: str | None,
+    concurrency: int | None,
+    rate: str | None,
+    burst: int | None,
+    reset: bool,
+) -> tuple[str, Mapping[str, Any]]:
+    """What a call of `limit` speaks of, and what it says. ValueError where it says nothing, or what can't be."""
+    if task is not None and (name is not None or key is not None):
+        raise ValueError(f"task={shown(task)} stands instead of a name and a key")
+    if name is None and key is not None:
+        raise ValueError(f"key={shown(key)} belongs to a limit: give its name too")
+    entry = entry_of(name, key=key, task=task)
+    words = words_of(concurrency=concurrency, rate=rate, burst=burst)
+    if reset == bool(words):
+        raise ValueError("give concurrency= or rate=, or reset=True to take back what was said")
+    if not reset:
+        return entry, words
+    return entry, {**RESET, **({"age": ""} if entry == WHOLE else {})}
+
+
 def words_of(
     *, concurrency: int | None = None, rate: str | None = None, burst: int | None = None, age: Duration | None = None
 ) -> dict[str, str | int]:
@@ -83,13 +114,30 @@ def block_words(duration: Duration) -> dict[str, str]:
     return {"until": f"+{ms}" if ms else ""}
 
 
-def change(q: QueueKeys, entry: str, words: Mapping[str, Any]) -> Steps:
-    """Says it, and leads claims to whatever waited for it. Returns the first answer."""
-    first: commands.Changed = yield commands.limit(q, entry, words)
+def change(q: QueueKeys, entry: str, words: Mapping[str, Any], task: str | None = None) -> Steps:
+    """Says it, and leads claims to whatever waited for it. Returns whether that changed anything.
+
+    Args:
+        q: the queue.
+        entry: what is spoken of.
+        words: what is said.
+        task: one of which somebody must have heard, in this queue or on a node: a mistyped name must not look like
+            success. None: no matter.
+
+    Raises:
+        UnknownTask: nobody has; the nearest name is told.
+    """
+    first: commands.Changed = yield commands.limit(q, entry, words, task=task or "")
+    if first.unknown and task is not None:
+        cluster = keys.cluster(q.namespace)
+        info = yield commands.task_info(cluster, task)
+        nodes = yield commands.nodes(cluster)
+        listing.task(task, info, listing.nodes(nodes))
+        first = yield commands.limit(q, entry, words)
     cursor = first.cursor
     while cursor != _DONE:
         cursor = (yield commands.limit(q, entry, {}, cursor=cursor)).cursor
-    return first
+    return first.changed
 
 
 def look(q: QueueKeys) -> Steps:

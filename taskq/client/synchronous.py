@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from taskq import commands, keys
 from taskq.client import admission, batch, limiting, operations, sweep
-from taskq.client.admission import DEFAULT_TTL, Reservation
+from taskq.client.admission import DEFAULT_TTL, Reservation, Sealable
 from taskq.client.ending import ended, look_again, still_waits, until
 from taskq.client.executing import Executing
-from taskq.commands import Bound, Changed, Command, NewJob
+from taskq.commands import Bound, Command, NewJob
 from taskq.connection import Server, connect, run, run_many
 from taskq.errors import TaskQError, Unavailable
 from taskq.keys import QueueKeys
@@ -163,13 +163,25 @@ class Client(Executing):
 
     # --- queues: each raises QueueNotFound for one in which nothing was ever enqueued
 
-    def pause(self, queue: str) -> bool:
-        """Stops handing out the queue's jobs; whether that changed anything."""
-        return run(self.server, commands.pause(self._there(queue)))
+    def pause(self, queue: str, *, key: object = None, task: str | None = None, any_task: bool = False) -> bool:
+        """Stops handing out the queue's jobs, everywhere, from the next claim on; whether that changed anything.
 
-    def resume(self, queue: str) -> bool:
-        """Hands them out again; whether that changed anything."""
-        return run(self.server, commands.resume(self._there(queue)))
+        Args:
+            queue: which.
+            key: only those of this fairness key.
+            task: only those of this task. UnknownTask if neither the queue nor a node has heard of it.
+            any_task: also of a task that nobody has heard of, as before its first worker starts.
+        """
+        if key is None and task is None:
+            return run(self.server, commands.pause(self._there(queue)))
+        entry = limiting.part_of(key, task)
+        return self._change(queue, entry, {"paused": 1}, None if any_task else task)
+
+    def resume(self, queue: str, *, key: object = None, task: str | None = None) -> bool:
+        """Hands out the queue's jobs again, or those of a fairness key or a task; whether that changed anything."""
+        if key is None and task is None:
+            return run(self.server, commands.resume(self._there(queue)))
+        return self._change(queue, limiting.part_of(key, task), {"paused": ""})
 
     def purge(self, queue: str, *, states: Sequence[str] = commands.WAITING) -> int:
         """Cancels the jobs that wait in these states; how many. What is added meanwhile may stay."""
@@ -195,11 +207,52 @@ class Client(Executing):
         count: int = self._drive(jobs)
         return count
 
-    def limit(self, queue: str, entry: str, words: Mapping[str, Any]) -> Changed:
-        """Says something of a limit, a task, a fairness key or the queue as a whole. Programs use `app.queue(q).limit`,
-        `.block`, `.pause`, which build `entry` and `words`.
+    def limit(
+        self,
+        queue: str,
+        name: str | None = None,
+        *,
+        concurrency: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        key: object = None,
+        task: str | None = None,
+        reset: bool = False,
+    ) -> bool:
+        """Changes a limit of a queue while programs run; whether that changed anything. It beats what code declares.
+
+        Args:
+            queue: whose.
+            name: of a `Concurrency` or `Rate`; without it, the queue as a whole.
+            concurrency: how many may run at once, from 0.
+            rate: how many may start in a period, such as "100/min".
+            burst: how many may start at once after a quiet time; with `rate`.
+            key: only for this value of the limit's `by`.
+            task: instead of a name: all jobs of this task. UnknownTask as for `pause`.
+            reset: what code declares holds again.
         """
-        return cast("Changed", self._drive(limiting.change(self._there(queue), entry, words)))
+        entry, words = limiting.asked(
+            name, key=key, task=task, concurrency=concurrency, rate=rate, burst=burst, reset=reset
+        )
+        return self._change(queue, entry, words, None if reset else task)
+
+    def block(self, queue: str, name: str | None, duration: Duration, *, key: object = None) -> bool:
+        """Lets nobody start under a limit for a while, as after a 429; 0 opens it again. Whether that changed anything.
+
+        Args:
+            queue: whose.
+            name: of the limit; None with a `key` blocks a fairness key, None alone the queue.
+            duration: from now on.
+            key: only this value of the limit's `by`.
+        """
+        words = limiting.block_words(duration)
+        return self._change(queue, limiting.entry_of(name, key=key), words)
+
+    def age(self, queue: str, duration: Duration) -> bool:
+        """Lets a waiting lane count as one priority higher for each such time that it has waited; 0: none does. Whether
+        that changed anything.
+        """
+        return self._change(queue, limiting.entry_of(), limiting.words_of(age=duration))
 
     def limits(self, queue: str) -> list[dict[str, Any]]:
         """What is said of all of them, and how it stands now."""
@@ -216,26 +269,44 @@ class Client(Executing):
     def reserve(
         self, queue: str, key: object, *, max_concurrency: int, outside_occupancy: int = 0, ttl: Duration = DEFAULT_TTL
     ) -> Reservation:
-        """Takes a slot of the queue's capacity for a key, before there is a job. See `Queue.reserve`."""
+        """Takes a slot of the queue's capacity for a key, before there is a job; true if it was granted. See
+        `Queue.reserve` for what is counted.
+
+        Args:
+            queue: whose capacity.
+            key: what the slot is for: text, a number, a UUID ..., or a tuple of such.
+            max_concurrency: how many slots there are, from 1.
+            outside_occupancy: how many of them are taken by what the queue doesn't know of.
+            ttl: how long it holds until it is bound; 30 s by default, a day at most.
+        """
         command = admission.reserve(self._namespace, queue, key, slots=(max_concurrency, outside_occupancy), ttl=ttl)
         if queue not in self._known:
             self.register(queue)
         return run(self.server, command)
 
-    def bind(self, token: str, job: NewJob) -> Bound:
-        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. It raises what `Queue.bind`
-        does, which builds the job.
+    def bind(self, token: str, call: Sealable | NewJob) -> Bound:
+        """Makes the one job of a reservation: a word, as `add` has it, and the job's id. `Queue.bind` gives its handle,
+        and says what is raised.
+
+        Args:
+            token: of the reservation.
+            call: as a task gives it: `app.by_name("crm.sync", queue="crm").call("acme")`.
         """
+        job = admission.checked_call(call).sealed() if not isinstance(call, NewJob) else call
         return run(self.server, admission.bind(self._namespace, token, job))
 
     def release_reservation(self, token: str) -> None:
         """Gives a reservation back: one that isn't bound, or whose job has ended. AdmissionNotFound if there is none
         (any more), AdmissionConflict if its job lives.
+
+        Here `release` is what gives a claim back, so this one has the longer name; `Queue.release` is the same.
         """
         run(self.server, admission.release(self._namespace, token))
 
     def finalize(self, queue: str, key: object) -> bool:
-        """Frees the key and the slot that an attempt has left behind; whether there was something to free."""
+        """Frees a key and its slot when an attempt is over, unless a living job holds them; whether there was something
+        to free. See `Queue.finalize`.
+        """
         command = admission.finalize(self._namespace, queue, key)
         return command is not None and run(self.server, command)
 
@@ -245,6 +316,22 @@ class Client(Executing):
         self._there(queue)
         done: int = self._drive(jobs)
         return done
+
+    cleanup = cleanup_reservations
+
+    def reservations(self, queue: str, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+        """A page `{data, total, limit, offset}` of the reservations of a queue, those that aren't bound first. See
+        `Queue.reservations`.
+
+        Args:
+            queue: whose.
+            limit: reservations a page, 1 to 1000.
+            offset: how many to skip.
+        """
+        page = run(self.server, admission.reservations(self._namespace, queue, limit, offset))
+        if not page["total"]:
+            self._there(queue)
+        return page
 
     # --- the rest
 
@@ -275,6 +362,11 @@ class Client(Executing):
         for some in operation.pipelines():
             replies += run_many(self.server, some)
         return operation.fold(replies)
+
+    def _change(self, queue: str, entry: str, words: Mapping[str, Any], task: str | None = None) -> bool:
+        q = self._there(queue)
+        changed: bool = self._drive(limiting.change(q, entry, words, task))
+        return changed
 
     def _drive(self, steps: limiting.Steps) -> Any:
         command = next(steps)

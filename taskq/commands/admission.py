@@ -140,7 +140,7 @@ def release_reservation(q: QueueKeys, *, token: str, call: str, now: int | None 
 
 
 def finalize(q: QueueKeys, *, key: str, now: int | None = None) -> Command[bool]:
-    """Frees a key, encoded, that an attempt has left behind. Answers whether there was something to free."""
+    """Frees a key, encoded, unless a living job holds it. Answers whether there was something to free."""
     return build("finalize", q, bool, {"now": now, "key": key})
 
 

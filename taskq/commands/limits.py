@@ -19,11 +19,13 @@ class Changed(NamedTuple):
         changed: whether what was said is new.
         cursor: from where to look on at what waits for it; "0" when all was.
         declared: whether code declares a limit of that name.
+        unknown: nobody knows the task that was to be known: nothing was changed.
     """
 
     changed: bool
     cursor: str
     declared: bool
+    unknown: bool = False
 
 
 class LimitRow(NamedTuple):
@@ -67,7 +69,7 @@ class Weights(NamedTuple):
 
 
 def limit(
-    q: QueueKeys, entry: str, words: Mapping[str, Arg], *, cursor: str = "", now: int | None = None
+    q: QueueKeys, entry: str, words: Mapping[str, Arg], *, cursor: str = "", task: str = "", now: int | None = None
 ) -> Command[Changed]:
     """One step of changing what is said of a limit, a task, a fairness key or the whole queue. It takes effect now.
 
@@ -77,6 +79,7 @@ def limit(
         words: `c` (how many at once, or none), `r` (`<limit>/<period ms>/<burst>`, or none), `until` (`+<ms from now>`
             or ms), `paused` (1), and of the queue `age` (ms); '' takes a word away.
         cursor: '' changes it; what a step answered looks on from there.
+        task: one that must be known in the queue, by a worker's word or a job; '' for none.
         now: the time in ms; None for the server's clock.
     """
     rest: list[Arg] = []
@@ -84,9 +87,11 @@ def limit(
         rest += pair
 
     def read(reply: Any) -> Changed:
+        if reply[0] == b"unknown":
+            return Changed(changed=False, cursor=DONE, declared=False, unknown=True)
         return Changed(bool(reply[0]), text(reply[1]), bool(reply[2]))
 
-    return build("limit", q, read, {"now": now, "entry": entry, "cursor": cursor}, rest)
+    return build("limit", q, read, {"now": now, "entry": entry, "cursor": cursor, "task": task}, rest)
 
 
 def limits(q: QueueKeys, ids: Sequence[str] = (), *, cursor: str = DONE, now: int | None = None) -> Command[LimitRows]:

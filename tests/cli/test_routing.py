@@ -36,3 +36,16 @@ def test_jobs_run_only_where_they_fit_and_hold_up_nobody(start, app, server_url,
         on_gpu.using(resources={"gpu": 2}).enqueue(0)
     with pytest.raises(Unschedulable, match="is labelled gpu=h100"):
         add.using(labels={"gpu": "h100"}, strict=True).enqueue(1, 1)
+
+
+def test_all_slots_are_busy_as_soon_as_they_are(start, app, server_url, namespace):
+    start("worker", "shop", "-c", "5", "--url", server_url, "--namespace", namespace)
+    wait_until(lambda: app.nodes.list()["data"], timeout=40)
+    slow = app.by_name("shop.slow", queue="default")
+    assert slow.enqueue(0).join(40) == "completed"
+    for _ in range(5):
+        slow.enqueue(30)
+    wait_until(lambda: app.queue("default").counts().running == 5, timeout=30)
+    found = slow.enqueue(0).why()
+    assert found.text == "all slots are busy, 5/5; it is next", "though the node says what it runs only now and then"
+    assert (found.numbers["slots"], found.numbers["busy"]) == (5, 5)

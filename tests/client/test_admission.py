@@ -97,6 +97,60 @@ def test_what_is_given_back_and_cleaned_up(app, queue, task, raw, namespace):
     assert queue.finalize("nobody") is queue.finalize("") is queue.finalize(2) is False
 
 
+def test_finalize_frees_a_key_that_no_job_was_bound_to(queue, task):
+    slot = queue.reserve("k", max_concurrency=1)
+    assert queue.finalize("k") is True
+    with pytest.raises(AdmissionNotFound):
+        queue.bind(slot.token, task.call())
+    slot = queue.reserve("k", max_concurrency=1)
+    assert slot, "its key and its slot are free"
+    queue.bind(slot.token, task.call())
+    assert queue.finalize("k") is False, "a job that waits lives"
+    assert queue.reserve("k", max_concurrency=1).reason == "duplicate"
+
+
+def test_a_client_does_what_a_queue_does(app, queue, task):
+    client = app.client
+    slot = client.reserve("q", "k", max_concurrency=2)
+    assert client.reservations("q")["data"][0]["token"] == slot.token
+    made = client.bind(slot.token, task.call("acme"))
+    assert (made.word, queue.jobs()["data"][0]["id"]) == ("available", made.id)
+    assert client.bind(slot.token, task.call("acme")) == made
+    assert client.finalize("q", "k") is False
+    queue.release(client.reserve("q", "other", max_concurrency=2).token)
+    assert client.cleanup("q", older_than=0) == queue.cleanup(older_than=0) == 0
+    with pytest.raises(QueueNotFound):
+        client.reservations("nobody")
+
+
+async def test_and_so_does_its_twin(on_loop):
+    client, task = on_loop.aclient, on_loop.by_name("shop.send", queue="q")
+    slot = await client.reserve("q", "k", max_concurrency=2)
+    made = await client.bind(slot.token, task.call("acme"))
+    (row,) = (await client.reservations("q"))["data"]
+    assert (made.word, row["job"]) == ("available", made.id)
+    assert await client.cleanup("q", older_than=0) == await on_loop.queue("q").acleanup(older_than=0) == 0
+    with pytest.raises(TypeError, match="call='acme' is no call"):
+        await client.bind(slot.token, "acme")
+
+
+@pytest.mark.parametrize("call", ["acme", None, len, ("acme",)])
+def test_what_is_no_call_is_refused_with_what_to_give(app, queue, call):
+    slot = queue.reserve("k", max_concurrency=1)
+    for bind in (queue.bind, app.client.bind):
+        with pytest.raises(TypeError, match=r"is no call: give a task with its arguments, such as send\.call"):
+            bind(slot.token, call)
+
+
+@pytest.mark.parametrize(
+    "key,error", [(None, TypeError), (("a", None), TypeError), ([], ValueError), (b"k", ValueError)]
+)
+def test_a_key_is_required_and_must_name_something(app, queue, key, error):
+    for ask in (lambda: queue.reserve(key, max_concurrency=1), lambda: queue.finalize(key)):
+        with pytest.raises(error, match="key="):
+            ask()
+
+
 def test_one_that_exists_is_given_and_the_slot_is_free(queue, task):
     there = task.using(id="mine").enqueue()
     slot = queue.reserve("k", max_concurrency=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskq import Concurrency, InvalidTransition, JobNotFound, QueueNotFound, Rate
+from taskq import Concurrency, InvalidTransition, JobNotFound, QueueNotFound, Rate, UnknownTask
 
 
 @pytest.fixture
@@ -201,6 +201,57 @@ def test_what_can_not_be_is_refused_before_it_is_sent(app, crm):
     assert queue.limits() == before
     with pytest.raises(QueueNotFound):
         app.queue("defualt").limit("crm", concurrency=1)
+
+
+def test_a_task_that_nobody_has_heard_of_is_no_success(app, crm, enter, hand):
+    app.by_name("mail.send", queue="default").enqueue()
+    enter(tasks=["mail.read"])
+    queue = app.queue("default")
+    for ask in (queue.pause, app.client.pause):
+        with pytest.raises(UnknownTask, match=r"'mail.raed' .*did you mean 'mail.read'\?"):
+            ask(*["default"] * (ask == app.client.pause), task="mail.raed")
+    with pytest.raises(UnknownTask):
+        queue.limit(task="mail.raed", concurrency=1)
+    with pytest.raises(UnknownTask):
+        app.by_name("mail.raed").pause("default")
+    assert queue.limits() == []
+    assert queue.pause(task="mail.send") is True, "it has jobs here, though no node knows it"
+    assert queue.pause(task="mail.read") is True, "a node knows it, though it has no jobs here"
+    assert crm.pause("default") is True, "its code is here"
+    assert app.client.pause("default", task="later", any_task=True) is True
+    assert queue.resume(task="nosuch") is False
+    assert queue.limit(task="nosuch", reset=True) is False
+
+
+def test_a_client_limits_as_a_queue_does(app, crm, hand):
+    for n in range(4):
+        crm.enqueue("acme", n)
+    client = app.client
+    assert client.limit("default", "crm", concurrency=1, key="acme") is True
+    assert client.limit("default", "crm", concurrency=1, key="acme") is False
+    assert len(claimed(hand)) == 1
+    assert client.limit("default", "crm", key="acme", reset=True) is True
+    assert client.block("default", "crm", "1h") is True
+    assert claimed(hand) == []
+    assert client.block("default", "crm", 0) is True
+    assert client.pause("default", key="acme") is True
+    assert client.resume("default", key="acme") is True
+    assert client.age("default", "10m") is True
+    assert len(claimed(hand)) == 3
+    with pytest.raises(ValueError, match="give concurrency= or rate="):
+        client.limit("default", "crm")
+
+
+async def test_and_so_does_its_twin(on_loop, crm, enter):
+    crm.enqueue("acme")
+    enter(tasks=["mail.read"])
+    client = on_loop.aclient
+    assert await client.limit("default", "crm", rate="100/min", burst=2) is True
+    assert await client.block("default", None, "1h", key="acme") is True
+    assert await client.age("default", "10m") is True
+    assert await client.pause("default", task="mail.read") is True
+    with pytest.raises(UnknownTask, match=r"did you mean 'mail\.read'"):
+        await on_loop.queue("default").apause(task="mail.raed")
 
 
 def test_a_limit_named_like_a_fairness_key_is_none(app, hand):

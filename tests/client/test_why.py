@@ -80,9 +80,16 @@ def test_its_place(work):
     assert jobs[2].why().numbers | {"lanes_ahead": 1, "jobs_ahead": 3} == jobs[2].why().numbers
 
 
-def test_all_slots_are_busy(work, enter):
-    enter(stats={"slots": 40, "busy": 40})
-    assert work.enqueue().why().text == "all slots are busy, 40/40; it is next"
+def test_all_slots_are_busy_by_what_runs_whatever_their_node_said_last(work, enter, hand):
+    enter(stats={"slots": 0, "busy": 0})
+    enter("hand-1", stats={"slots": 2, "busy": 0})
+    jobs = [work.enqueue() for _ in range(3)]
+    held = hand.claim(limit=2)
+    assert jobs[2].why().text == "all slots are busy, 2/2; it is next"
+    enter("hand-1", stats={"slots": 2, "busy": 2})
+    hand.complete(held[0])
+    assert jobs[2].why().text == "it waits for its turn: it is next"
+    assert jobs[2].why().numbers["busy"] == 1
 
 
 @pytest.mark.usefixtures("on_loop")

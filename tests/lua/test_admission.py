@@ -635,8 +635,9 @@ def test_one_whose_job_is_gone_is_given_back(room):
 def test_finalize_frees_what_an_attempt_left_and_else_does_nothing(room):
     reserve(room)
     room.look()
-    for key in ("nobody", "", "k"):
+    for key in ("nobody", ""):
         assert room.do(commands.finalize, key=key) is False
+    assert room.changed() == {}
     bind(room)
     assert room.do(commands.finalize, key="k") is False
     room.claim()
@@ -647,6 +648,22 @@ def test_finalize_frees_what_an_attempt_left_and_else_does_nothing(room):
     assert room.do(commands.finalize, key="k") is True
     assert holds_nothing(room)
     assert room.do(commands.finalize, key="k") is False
+
+
+def test_finalize_frees_one_that_no_job_was_bound_to(room):
+    limited(room, 1)
+    reserve(room)
+    room.add("x")
+    assert ran(room) == []
+    assert room.do(commands.finalize, key="k") is True
+    assert room.do(commands.finalize, key="k") is False
+    assert holds_nothing(room)
+    assert sound(room)
+    for call in (bind, release):
+        with pytest.raises(AdmissionNotFound):
+            call(room)
+    assert ran(room, "n.2") == ["x"], "who waited for its slot is led to it"
+    assert reserve(room, "s").word == "reserved", "its key is free"
 
 
 def cleanup(room: Room, older_ms: int | None = None) -> int:

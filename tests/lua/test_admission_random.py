@@ -98,10 +98,14 @@ class Play:
             known["released"] = True
 
     def finalize(self) -> None:
-        lapsed = {each["key"] for each in self.tokens.values()} - {each["key"] for each in self.unbound().values()}
         key = f"k{self.draw.randrange(7)}"
-        if self.room.do(commands.finalize, key=key):
-            assert key in lapsed
+        unbound = [each for each in self.unbound().values() if each["key"] == key]
+        living = self.bound(self.room.keyspace.dump())
+        freed = self.room.do(commands.finalize, key=key)
+        assert not (freed and key in living)
+        assert freed or not unbound
+        for each in unbound:
+            each["released"] = True
 
     def cleanup(self) -> None:
         for which in commands.RESERVATIONS:

@@ -229,13 +229,13 @@ ARGUMENTS: dict[str, list[Any]] = {
 
 # What `fsck` looks and mends with: its operations have tests of their own, in tests/lua/test_fsck.py.
 CALLS |= {
-    "limit": commands.limit(Q, "crm=acme", {"c": 5, "until": "+30"}, now=7),
+    "limit": commands.limit(Q, "crm=acme", {"c": 5, "until": "+30"}, task="t", now=7),
     "limits": commands.limits(Q, cursor="3", now=7),
     "weigh": commands.weigh(Q, {"acme": 3, "bolt": None}, now=7),
     "reprioritise": commands.reprioritise(Q, "email:1", -5, now=7),
 }
 ARGUMENTS |= {
-    "limit": [7, "crm=acme", "", "c", 5, "until", "+30"],
+    "limit": [7, "crm=acme", "", "t", "c", 5, "until", "+30"],
     "limits": [7, "3"],
     "weigh": [7, "0", "acme", 3, "bolt", ""],
     "reprioritise": [7, "email:1", -5],

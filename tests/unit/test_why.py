@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taskq.commands import Shut
+from taskq import limited
+from taskq.commands import HeldJob, HeldJobs, Shut
 from taskq.errors import JobNotFound
-from taskq.why import explain
+from taskq.why import explain, takers
 
 NOW = 1_800_000_000_000
 NODE = {
@@ -139,13 +140,68 @@ def test_its_numbers_are_told_too():
         "state": "available",
         "gate": "limit",
         "text": "limit crm=acme is at 2/2, held by email:7, email:8",
-        "name": "crm=acme",
+        "kind": "limit",
+        "name": "crm",
+        "key": "acme",
         "held": 2,
         "most": 2,
         "holders": ["email:7", "email:8"],
     }
     found = told("turn", [NODE], **TURN).numbers
     assert found == {"lanes_ahead": 2, "jobs_ahead": 14, "more": False, "slots": 40, "busy": 40, "nodes": 1}
+
+
+@pytest.mark.parametrize(
+    "entry, named",
+    [
+        ("*wk.sync", ("task", "wk.sync", None)),
+        ("@acme", ("fairness key", None, "acme")),
+        ("@@a", ("fairness key", None, "@a")),
+        ("!account=1", ("lock", "account", "1")),
+        ("!account", ("lock", "account", None)),
+        ("crm", ("limit", "crm", None)),
+        ("%2Acrm=a%20b", ("limit", "*crm", "a b")),
+        ("queue", ("queue", None, None)),
+    ],
+)
+def test_what_is_shut_is_named_as_people_know_it(entry, named):
+    found = gate(entry, "rate", at=str(NOW)).to_dict()
+    assert (found["kind"], found["name"], found["key"]) == named == limited.named(entry)
+
+
+def running(n, worker, klass="", total=None):
+    fields = {b"state": b"running", b"worker": worker.encode()} | ({b"class": klass.encode()} if klass else {})
+    return HeldJobs(NOW, n if total is None else total, [HeldJob(f"email:{i}", NOW, fields) for i in range(n)])
+
+
+@pytest.mark.parametrize(
+    "busy, pages, told",
+    [
+        (3, [running(5, "n1.0")], 5),
+        (5, [running(2, "n1.1")], 2),
+        (3, [running(2, "n1.0"), running(3, "n1.1", "async;takes.cpu=1")], 5),
+        (3, [running(5, "n1.0", "thread")], 0),
+        (3, [running(5, "n2.0")], 0),
+        (3, [running(5, "n1")], 0),
+        (4, [running(2, "n1.0", total=1500)], 4),  # not all leases were read: the nodes may know of more
+        (4, [running(5, "n1.0", total=1500)], 5),
+        (4, [running(0, "n1.0")] * 16, 4),  # nor all queues
+        (4, [], 4),
+    ],
+)
+def test_what_runs_is_counted_by_leases_where_all_were_read(busy, pages, told):
+    node = NODE | {"stats": {"slots": 5, "busy": busy}}
+    found = explain("email:1", Shut("turn", NOW, TURN), [node], pages)
+    assert (found.numbers["busy"], found.numbers["slots"]) == (told, 5)
+    assert found.text.startswith("all slots are busy, 5/5; " if told == 5 else "it waits for its turn: ")
+
+
+def test_what_runs_is_asked_only_of_queues_that_its_nodes_serve():
+    asked = takers(
+        "ns", "email:1", Shut("turn", NOW, TURN), [NODE | {"queues": ["email", "a"]}, NODE | {"queues": ["b"]}]
+    )
+    assert [command.keys[0] for command in asked] == ["ns:{email}:", "ns:{a}:"]
+    assert takers("ns", "email:1", Shut("turn", NOW, TURN), [NODE | {"queues": ["b"]}]) == []
 
 
 def test_what_is_gone_is_an_error():

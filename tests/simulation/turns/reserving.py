@@ -101,8 +101,13 @@ class Reserving(Making):
 
     def finalize(self) -> None:
         key = f"k{self.draw.randrange(7)}"
-        if self.do("finalize", key=key):
-            assert key not in {each["key"] for each in self.unbound().values()}
+        unbound = [each for each in self.unbound().values() if each["key"] == key]
+        freed = self.do("finalize", key=key)
+        assert freed or not unbound, "nothing of it lives yet"
+        if self.before is not None:
+            assert not (freed and key in bound(self.before))
+        for each in unbound:
+            each["released"] = True
 
     def cleanup(self) -> None:
         for which in commands.RESERVATIONS:
