@@ -33,7 +33,7 @@
 --   {'unknown'}         there is no such reservation, or it lapsed
 --   {'conflict', id}    it was bound, with other content; to that job
 --   {'duplicate', id, key, owner}  the job met the owner of its unique key, and says that this is an error
---   {'classes', needs}  the queue has as many classes as it may
+--   {'classes', needs, most}  the queue has as many classes as it may
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -96,7 +96,7 @@ end
 job = instead or job
 local refusal = birth.refusal(job, ARGV[at + 4])
 if refusal then
-  return { 'classes', refusal }
+  return refusal
 end
 job.lane = bound.with(job.lane, key)
 if not lane.is_keys(job.lane) then

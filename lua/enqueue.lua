@@ -31,7 +31,8 @@
 --                       'existing <id>' or 'replaced <id>', and that job's id
 --   {'exists', id}      with 'raise' only; nothing was added
 --   {'duplicate', id, key, owner}  a job that says so met the owner of its key; nothing was added
---   {'classes', needs}  the queue has as many classes as it may; nothing was added
+--   {'classes', needs, most}  the queue has as many classes as it may, of those with a target or of the others;
+--                             nothing was added
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -88,7 +89,7 @@ while ARGV[at] do
     end
     local refusal = met ~= 'existing' and birth.refusal(job, ARGV[at + 4])
     if refusal then
-      return { 'classes', refusal }
+      return refusal
     end
     word = met and met .. ' ' .. owner or job.due and 'scheduled' or 'available'
     jobs[#jobs + 1] = instead or (not met and job or nil)

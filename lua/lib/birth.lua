@@ -57,7 +57,7 @@ function birth.read(at, after, now)
   return job
 end
 
--- Why a job can't be taken for what it needs, or nil. Asked for each before the first write.
+-- Why a job can't be taken for what it needs, as a reply, or nil. Asked for each before the first write.
 function birth.refusal(job, text)
   if not job.narrow or birth.admitted[job.class] then
     return nil
@@ -68,10 +68,8 @@ function birth.refusal(job, text)
   end
   local targeted = needs.target(text) ~= nil
   birth.fresh[targeted] = birth.fresh[targeted] + 1
-  if needs.is_full(targeted, birth.fresh[targeted]) then
-    return text
-  end
-  return nil
+  local most = needs.full(targeted, birth.fresh[targeted])
+  return most and { 'classes', text, most } or nil
 end
 
 -- Writes them, growing at once: a server at maxmemory refuses the call before anything is done.

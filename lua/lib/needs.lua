@@ -89,13 +89,14 @@ function needs.untargeted(class, text)
   return other, not told and rest or nil
 end
 
--- Whether `more` new classes have no room beside those of the queue.
-function needs.is_full(targeted, more)
+-- The number of classes that a queue may have, if `more` new ones have no room beside those of this one; or nil.
+function needs.full(targeted, more)
   local count = more
   for _, text in ipairs(redis.call('HVALS', keys.classes)) do
     if (needs.target(text) ~= nil) == targeted then
       count = count + 1
     end
   end
-  return count > (targeted and TARGETED_MAX or NARROW_MAX)
+  local most = targeted and TARGETED_MAX or NARROW_MAX
+  return count > most and most or nil
 end

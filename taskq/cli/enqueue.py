@@ -44,6 +44,8 @@ from taskq.options import Options, Vocabulary
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="Only on workers labelled so. Several times.")
 @click.option("--resource", "resources", multiple=True, metavar="K=V", help="What it takes: gpu=1, memory=4GiB.")
 @click.option("--target", metavar="NODE", help="Only on this node, by its id or host's name.")
+@click.option("--on-target-lost", metavar="any|fail", help="What becomes of it once its target is gone [any].")
+@click.option("--strict", is_flag=True, default=None, help="Refuse it where no live node could run it now.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given several times.")
 @click.option("--meta", multiple=True, metavar="K=V", help="May be given several times.")
 @click.option("--max-attempts", type=int, metavar="N", help="How many times it is run at most [the task's, else 3].")

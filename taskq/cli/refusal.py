@@ -58,15 +58,16 @@ def in_words_of_the_shell(message: str, names: Mapping[str, str]) -> str:
     def option(name: str) -> str:
         return names.get(name) or _NAMES.get(name) or "--" + name.removeprefix("--").replace("_", "-")
 
+    message = re.sub(r"^resources\[(['\"])(.*?)\1\]=(['\"])(.*?)\3", r"--resource \2=\4", message)
     message = re.sub(r"^((?:--)?[a-z][a-z_-]*)=(?=\S)", lambda found: option(found[1]) + " ", message)
     message = re.sub(r"\b([a-z][a-z_]*)=(?=[\s,:;]|$)", lambda found: option(found[1]), message)
-    message = re.sub(r"^(tags|meta) holds", lambda found: option(found[1]) + " holds", message)
+    message = re.sub(r"^(tags|meta|labels|resources) holds", lambda found: option(found[1]) + " holds", message)
     for theirs, ours in _PHRASES.items():
         message = message.replace(theirs, ours)
     return message
 
 
-_NAMES = {"name": "TASK", "tags": "--tag"}
+_NAMES = {"name": "TASK", "tags": "--tag", "labels": "--label", "resources": "--resource"}
 _PHRASES = {
     "give seconds, a timedelta, or text such as": "give seconds, or such as",
     "give a duration above zero or an aware datetime": "give a duration above zero, or an instant",

@@ -192,6 +192,8 @@ def asked(
         ValueError, TypeError: what can't be asked.
     """
     names = (queues,) if isinstance(queues, str) else tuple(queues)
+    if not names:
+        raise ValueError(f"queues={shown(queues)} is empty: give a queue's name, or several in the order to ask them")
     check_page(limit, 0, of="jobs", most=LIMIT_MAX)
     return Asked(
         queues=tuple(keys.queue(settings.namespace, checked_name(name, name="queue")) for name in names),

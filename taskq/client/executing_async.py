@@ -48,7 +48,7 @@ class AsyncExecuting:
         labels: Mapping[str, str] | None = None,
         free: Mapping[str, float | str] | None = None,
     ) -> list[ClaimedJob]:
-        """As `Client.claim`, awaited."""
+        """Take waiting jobs, best first, for an executor of your own. Arguments and errors as `Client.claim`."""
         what = asked(
             self.settings, queues, worker=worker, poller=poller, limit=limit, start=start, offer_ttl=offer_ttl,
             lease=lease, request=request, labels=labels, free=free,
@@ -73,25 +73,25 @@ class AsyncExecuting:
         return given
 
     async def start(self, token: str, *, lease: Duration | None = None) -> None:
-        """As `Client.start`, awaited."""
+        """Make an offer a lease: from now on the job runs. Arguments and errors as `Client.start`."""
         await run_async(self.server, claims.start(self.settings, token, lease))
 
     async def release(self, token: str) -> str:
-        """As `Client.release`, awaited."""
+        """Give an offer or a job back untouched, and tell where it went. Arguments and errors as `Client.release`."""
         return await run_async(self.server, claims.release(self.settings, token))
 
     async def renew(self, token: str, *, lease: Duration | None = None) -> str:
-        """As `Client.renew`, awaited."""
+        """Extend a lease, and tell whether the job was asked to stop. Arguments and errors as `Client.renew`."""
         return await run_async(self.server, claims.renew(self.settings, token, lease))
 
     async def complete(self, token: str, result: Any = None) -> None:
-        """As `Client.complete`, awaited."""
+        """End an attempt well, with its result. Arguments and errors as `Client.complete`."""
         await run_async(self.server, claims.complete(self.settings, token, result))
 
     async def fail(
         self, token: str, error: BaseException | str, *, retry: bool = True, delay: Duration | None = None
     ) -> str:
-        """As `Client.fail`, awaited."""
+        """End an attempt badly, and tell where the job went. Arguments and errors as `Client.fail`."""
         found = await run_async(self.server, claims.seen(self.settings, token))
         return await run_async(
             self.server, claims.fail(self.settings, token, error, retry=retry, delay=delay, found=found)
@@ -100,15 +100,15 @@ class AsyncExecuting:
     async def report(
         self, token: str, n: float | None = None, total: float | None = None, note: str | None = None
     ) -> None:
-        """As `Client.report`, awaited."""
+        """Keep how far a job is, for those who look at it. Arguments and errors as `Client.report`."""
         await run_async(self.server, claims.report(self.settings, token, n, total, note))
 
     async def get_claim(self, token: str) -> Lease:
-        """As `Client.get_claim`, awaited."""
+        """The claim as it stands, an offer or a lease. Arguments and errors as `Client.get_claim`."""
         return await run_async(self.server, claims.by_token(self.settings, token))
 
     async def outstanding(self, queue: str | None = None) -> int:
-        """As `Client.outstanding`, awaited."""
+        """How many jobs wait, or are offered and not started. Arguments and errors as `Client.outstanding`."""
         count = 0
         for q in await self._chosen(queue):
             count += claims.waiting(await run_async(self.server, commands.counts(q)))
@@ -116,16 +116,16 @@ class AsyncExecuting:
         return count
 
     async def has_outstanding(self, attempt_key: str) -> bool:
-        """As `Client.has_outstanding`, awaited."""
+        """Whether this attempt waits or is only offered. Arguments and errors as `Client.has_outstanding`."""
         command = claims.has_outstanding(self.settings, attempt_key)
         return command is not None and await run_async(self.server, command)
 
     async def lease(self, attempt_key: str) -> Lease:
-        """As `Client.lease`, awaited."""
+        """Who holds this attempt of a job. Arguments and errors as `Client.lease`."""
         return await run_async(self.server, claims.by_key(self.settings, attempt_key))
 
     async def leases(self, queue: str | None = None) -> list[Lease]:
-        """As `Client.leases`, awaited."""
+        """All leases and offers, those that end first before the others. Arguments and errors as `Client.leases`."""
         found: list[Lease] = []
         for q in await self._chosen(queue):
             found += await self._leases(q)

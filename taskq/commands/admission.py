@@ -116,7 +116,7 @@ def bind(q: QueueKeys, *, token: str, job: NewJob, now: int | None = None) -> Co
         if word == "conflict":
             raise AdmissionConflict(f"reservation {token} is bound to job {facts[0]}, which is another call")
         if word != "ok":
-            raise refused(word, facts)
+            raise refused(word, facts, q)
         return Bound(*facts)
 
     return build("bind", q, read, named, rest, durable=(job.id,), resend_s=RESEND_S)

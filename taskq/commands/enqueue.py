@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from taskq.commands.command import Arg, Command, build, text, texts
 from taskq.errors import DuplicateJob, JobAlreadyExists, TaskQError, TooManyClasses
 from taskq.keys import QueueKeys
+from taskq.needs import NOTHING, parsed
 
 #: The most jobs that one call may carry: longer calls held the server for too long (measured: 1,000 jobs, 40 ms).
 BATCH_MAX = 250
@@ -76,22 +77,33 @@ def enqueue(
     for job in jobs:
         job.put_into(rest)
     durable = tuple([job.id for job in jobs])
-    return build("enqueue", q, _read, {"now": now, "exists": exists}, rest, durable=durable, resend_s=RESEND_S)
+
+    def read(reply: Any) -> list[str]:
+        return _read(reply, q)
+
+    return build("enqueue", q, read, {"now": now, "exists": exists}, rest, durable=durable, resend_s=RESEND_S)
 
 
-def _read(reply: Any) -> list[str]:
+def _read(reply: Any, q: QueueKeys) -> list[str]:
     if reply[0] == b"exists":
         message = f"job {text(reply[1])} exists already; nothing was added"
         raise JobAlreadyExists(message)
     if reply[0] in {b"duplicate", b"classes"}:
         word, *facts = texts(reply)
-        raise refused(word, facts)
+        raise refused(word, facts, q)
     return texts(reply[1:])
 
 
-def refused(word: str, facts: Sequence[str]) -> TaskQError:
+def refused(word: str, facts: Sequence[str], q: QueueKeys) -> TaskQError:
     """The error of a call that adds jobs and was refused, `duplicate` or `classes`, with what its script tells."""
     if word == "duplicate":
         id, key, owner = facts
         return DuplicateJob(f"job {owner} owns the unique key {key} of {id}; nothing was added", owner=owner)
-    return TooManyClasses(f"{TooManyClasses()} Nothing was added for a job that needs {facts[0]}.")
+    needs, most = facts
+    what, advice = "labels and resources", "round amounts up, use fewer labels, or several queues"
+    if (parsed(needs) or NOTHING).target:
+        what, advice = "targets", "name fewer targets, or use several queues"
+    return TooManyClasses(
+        f"queue {q.name} has jobs that need {most} different sets of {what}, and may have no more: {advice}. Nothing"
+        f" was added for a job that needs {needs}."
+    )

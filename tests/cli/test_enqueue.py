@@ -73,7 +73,20 @@ def test_where_it_may_run_and_what_it_waits_for_are_options_too(taskq, known):
     for wrong in (("--resource", "gpu=two"), ("--label", "zone"), ("--debounce", "soon"), ("--lock", "")):
         assert taskq("enqueue", "shop.add", *wrong).exit_code == 2
     assert "gpu" in (told := taskq("enqueue", "shop.add", "--resource", "gpu=two").stderr)
-    assert "is no amount: give a number such as 2" in told
+    assert told.startswith("taskq: --resource gpu=two is no amount: give a number such as 2")
+    told = taskq("enqueue", "shop.add", "--resource", "g pu=2", "--label", "a=b").stderr
+    assert told.startswith("taskq: --resource holds 'g pu': a name is 1 to 64")
+
+
+def test_what_becomes_of_it_where_nobody_could_run_it(taskq, known):
+    there = ("--queue", "sums", "--target", "web-1")
+    job = stored(taskq, taskq("enqueue", "shop.add", *there, "--on-target-lost", "fail").stdout.strip())
+    assert job["target"] == "web-1"
+    refused = taskq("enqueue", "shop.add", *there, "--on-target-lost", "never")
+    assert (refused.exit_code, refused.stderr.startswith("taskq: --on-target-lost 'never' is none")) == (2, True)
+    refused = taskq("enqueue", "shop.add", *there, "--strict")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "web-1" in refused.stderr
 
 
 def tell_of(run, namespace, parameters):

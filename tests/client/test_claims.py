@@ -248,6 +248,8 @@ def test_two_executors_share_without_a_double(app, task):
         {"limit": 0},
         {"limit": 251},
         {"queues": "No Queue"},
+        {"queues": []},
+        {"queues": ""},
         {"offer_ttl": 0, "start": False},
         {"offer_ttl": "2d", "start": False},
         {"lease": 0},

@@ -119,10 +119,22 @@ def test_the_257th_class_is_refused_whole(room):
     room.do(commands.enqueue, [needy(f"a{n}", f"takes.cpu={n + 1}") for n in range(200)])
     room.do(commands.enqueue, [needy(f"b{n}", f"takes.cpu={n + 1001}") for n in range(56)])
     room.look()
-    with pytest.raises(TooManyClasses, match="round amounts up"):
+    with pytest.raises(TooManyClasses) as refused:
         room.do(commands.enqueue, [needy("old", "takes.cpu=1"), needy("new", "takes.cpu=5000")])
+    assert str(refused.value) == (
+        "queue default has jobs that need 256 different sets of labels and resources, and may have no more: round"
+        " amounts up, use fewer labels, or several queues. Nothing was added for a job that needs takes.cpu=5000."
+    )
     assert room.changed() == {}
     room.do(commands.enqueue, [needy("old", "takes.cpu=1"), needy("there", "target=node-99")])
+
+
+def test_the_1025th_target_is_refused_and_told_as_such(room):
+    for at in range(0, 1000, 250):
+        room.do(commands.enqueue, [needy(f"t{at + n}", f"target=node-{at + n}") for n in range(250)])
+    room.do(commands.enqueue, [needy(f"u{n}", f"target=more-{n}") for n in range(24)])
+    with pytest.raises(TooManyClasses, match="queue default has jobs that need 1024 different sets of targets"):
+        room.do(commands.enqueue, [needy("new", "target=new")])
 
 
 def sweep(room, idle=()):
