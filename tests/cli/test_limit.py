@@ -144,3 +144,12 @@ def test_a_job_gets_another_priority(taskq, jobs, app):
     assert jobs[2].refresh().record.priority == -5
     assert taskq("job", "reprioritise", id, "600").exit_code == 2
     assert taskq("job", "reprioritise", "email:none", "1").exit_code == 1
+
+
+def test_a_task_that_nobody_has_heard_of_is_refused_in_a_queue_too(taskq, jobs):
+    refused = taskq("task", "pause", "a.bb", "--queue", "email")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "'a.bb'" in refused.stderr
+    assert taskq("task", "pause", "a.b", "--queue", "email").stdout == "a.b in email: paused\n"
+    job = json.loads(taskq("job", "why", jobs[0].id, "--json").stdout)
+    assert (job["gate"], job["kind"], job["name"], job["key"]) == ("paused", "task", "a.b", None)
