@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
@@ -12,18 +13,24 @@ from hypothesis import strategies as st
 
 from taskq.cli.argument import read_args, read_pair, read_payload
 from taskq.cli.main import cli
+from tests.cli.test_help import PATHS
 
-FLAGS = (
-    "--url", "--namespace", "--json", "--yes", "--state", "-q", "--queue", "--limit", "--offset", "--payload",
-    "--delay", "--at", "--expires", "--priority", "--id", "--tag", "--meta", "--max-attempts", "--timeout",
-    "--repair", "--partial", "--older-than", "--all", "--running", "--force", "--log-level", "--log-format",
-    "--help", "--", "-", "--count", "--fail-rate", "--wait-timeout", "--unique",
-)  # fmt: skip
-NOUNS = (
-    ("enqueue",), ("dispatch",), ("job", "list"), ("job", "show"), ("job", "retry"), ("job", "cancel"),
-    ("job", "clear"), ("queue", "list"), ("queue", "pause"), ("queue", "resume"), ("queue", "purge"),
-    ("stats",), ("config",), ("fsck",), (),
-)  # fmt: skip
+#: What starts servers or workers, and stays.
+STAYING = {"worker", "dev", "demo", "server"}
+NOUNS = [(), *(path for path in PATHS if path[0] not in STAYING)]
+
+
+def flags():
+    """Every option of every command."""
+    for path in PATHS:
+        command = cli
+        for name in path:
+            command = command.get_command(click.Context(command), name)
+        for each in command.params:
+            yield from each.opts
+
+
+FLAGS = sorted({"--help", "--", "-", "--unknown", *(flag for flag in flags() if flag.startswith("-"))})
 HOSTILE = [
     *("\x1b[31m", "\0", "\udcff", "\u202e", "a\nb", "x" * 5000, "9" * 5000, "[" * 3000, "é", "{", "NaN", "1e400"),
     *("default:1", "k=v", "=", "k=", "1h", "2030-01-01T00:00:00Z", "-1"),
@@ -37,7 +44,7 @@ def place(server_url):
 
 
 @given(noun=st.sampled_from(NOUNS), words=st.lists(WORDS, max_size=5))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(noun=("job", "show"), words=["\udcff"])
 @example(noun=("enqueue",), words=["-\x1f"])
 @example(noun=("enqueue",), words=["t", "--queue", "q", "\udcff"])

@@ -45,7 +45,9 @@ FIELDS = (
     "state", "task", "class", "priority", "epoch", "worker", "attempt", "max_attempts", "entry", "place", "created_at",
     "expires_at", "scheduled_at", "started_at", "finished_at", "keep", "keep_result", "waited", "cancel", "released",
     "on_lease_lost", "unknown_since", "timeout", "hard_timeout", "backoff", "tags", "meta", "payload", "result",
-    "reason", "error:1", "ended", "token", "progress", "dropped", "id", "key", "taken", "",
+    "reason", "error:1", "ended", "token", "progress", "dropped", "id", "key", "taken", "", "lane", "once", "lock_wait",
+    "lock_until", "offered", "said", "needs", "on_target_lost", "poller", "lease", "schedule", "scheduled_for",
+    "unknown_reason",
 )  # fmt: skip
 
 
