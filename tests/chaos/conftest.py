@@ -22,9 +22,11 @@ from taskq.embedded import Embedded
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.record import JobRecord
+from tests.chaos.clean import unclean
 from tests.chaos.conserve import complaints
 from tests.chaos.proxy import Proxy
 from tests.chaos.trial import Row, Trial, table
+from tests.chaos.walks import Struck
 from tests.fleet import Fleet
 from tests.ledger import VARIABLE, Ledger
 from tests.waiting import wait_until
@@ -74,10 +76,10 @@ def _ledger() -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def own(server_binary: str | None, tmp_path: Path) -> Iterator[Embedded]:
+def own(server_binary: str | None, tmp_path: Path) -> Iterator[Struck]:
     """A server of this test's own, that keeps an append-only file, and sleeps when it is told to."""
     for config in ({"enable-debug-command": "local"}, {}):  # before 7.0 nobody had to allow it
-        server = Embedded(
+        server = Struck(
             port=0, dir=tmp_path / "data", appendonly=True, binary=server_binary, config=config, timeout_s=60
         )
         try:
@@ -89,6 +91,15 @@ def own(server_binary: str | None, tmp_path: Path) -> Iterator[Embedded]:
             break
     yield server
     server.stop()
+
+
+@pytest.fixture
+def clean(request: pytest.FixtureRequest, raw: redis.Redis, namespace: str) -> Iterator[None]:
+    """CLEAN, on a server of the test's own: asked once its nodes have ended. A test that failed has said enough."""
+    yield
+    if request.node.stash.get(PASSED, False):
+        found = unclean(raw, namespace)
+        assert not found, "\n".join(found)
 
 
 @pytest.fixture
@@ -240,6 +251,8 @@ def _on_trial(request: pytest.FixtureRequest) -> None:
 def trial(request: pytest.FixtureRequest, shop: Any, raw: redis.Redis, look: Look, fleet: Fleet) -> Iterator[Trial]:
     """The fault that this test strikes."""
     trial = Trial(request.node.get_closest_marker("fault").args[0], shop, raw, look, fleet)
+    if "own" in request.fixturenames:
+        request.getfixturevalue("own").walks = trial.walks
     yield trial
     if request.node.stash.get(PASSED, False):
         request.config.stash[ROWS].append(trial.verdict())

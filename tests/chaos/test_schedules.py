@@ -97,8 +97,8 @@ class TestOwnServer:
         return own.url
 
     @pytest.fixture(autouse=True)
-    def _no_leaked_keys(self):
-        """Overrides the shared server's check."""
+    def _no_leaked_keys(self, clean):
+        """In place of the shared server's check: the same of this test's own."""
 
     def test_the_server_restarts_with_its_file(self, fleet, shop, own, ledger):
         """`appendfsync everysec` may lose a second of what was answered: a time may run again, none is left out."""

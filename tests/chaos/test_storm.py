@@ -6,11 +6,15 @@ import logging
 import os
 import random
 import signal
+import threading
 import time
 from contextlib import suppress
 
 import pytest
 import redis
+
+from taskq import TaskQ
+from taskq.errors import ServerFull, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -29,17 +33,53 @@ def raw(own):
 
 
 @pytest.fixture(autouse=True)
-def _no_leaked_keys():
-    """Overrides the shared server's check."""
+def _no_leaked_keys(clean):
+    """In place of the shared server's check: the same of this test's own."""
+
+
+class Beside:
+    """Enqueues in a thread while its block lasts, in the middle of the blows, and over the line that they strike.
+
+    Whoever is refused, or gets no answer in time, goes on with another job; the word of an answer counts.
+    """
+
+    def __init__(self, look, url):
+        self.added, self.refused = 0, 0
+        self._accepted = look.accepted
+        self._app = TaskQ(url, namespace=look.q.namespace, deadline="2s")
+        self._nap = self._app.by_name("shop.nap", queue="default").using(max_attempts=1000)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._go)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        self._app.close()
+        log.info("beside the blows %s were added, %s calls failed", self.added, self.refused)
+
+    def _go(self):
+        while not self._over.wait(0.05):
+            try:
+                self._accepted.add(self._nap.enqueue(0.05).id)
+                self.added += 1
+            except (ServerFull, Unavailable):
+                self.refused += 1
 
 
 class Storm:
-    """Strikes at random; a seed replays its choices. `killed`: the pids of workers that it ended or stopped."""
+    """Strikes at random; a seed replays its choices. `killed`: the pids of workers that it ended or stopped.
+    `beside`: who enqueues meanwhile.
+    """
 
     def __init__(self, trial, own, raw, proxy, seed):
         self.killed = trial.struck
         self.random = random.Random(seed)
         self._fleet, self._own, self._raw, self._proxy = trial.fleet, own, raw, proxy
+        self.beside = Beside(trial.look, proxy.url)
 
     def strike(self):
         blows = (
@@ -147,17 +187,21 @@ def test_a_storm(shop, storm, trial, blows, each):
     for _ in range(2):
         storm.start()
     jobs = []
-    for blow in range(blows):
-        for task in (shop.nap, shop.nap, shop.work):
-            tough = task.using(max_attempts=1000)
-            calls = [tough.call(min(storm.random.expovariate(8), 3)) for _ in range(each // 4)]
-            calls += [tough.using(delay=storm.random.uniform(0, 3), priority=5).call(0.1) for _ in range(each // 12)]
-            jobs += shop.app.enqueue_many(calls)
-        if blow % (1 + blows // 10) == 0:
-            look.conserve()
-        storm.strike()
-        time.sleep(storm.random.uniform(0, 1))
+    with storm.beside:
+        for blow in range(blows):
+            for task in (shop.nap, shop.nap, shop.work):
+                tough = task.using(max_attempts=1000)
+                calls = [tough.call(min(storm.random.expovariate(8), 3)) for _ in range(each // 4)]
+                calls += [
+                    tough.using(delay=storm.random.uniform(0, 3), priority=5).call(0.1) for _ in range(each // 12)
+                ]
+                jobs += shop.app.enqueue_many(calls)
+            if blow % (1 + blows // 10) == 0:
+                look.conserve()
+            storm.strike()
+            time.sleep(storm.random.uniform(0, 1))
     look.conserve()
     trial.over(60)
     look.until(jobs, "completed", 120 + len(jobs) / 50)
     assert {each.job for each in look.ledger.ends()} >= {job.id for job in jobs}
+    assert storm.beside.added > blows, "nobody enqueued during the blows"

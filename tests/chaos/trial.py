@@ -2,7 +2,8 @@
 
 A test that strikes a fault is marked `fault("its name")`. After it, every job that was accepted must have ended
 (CONSERVE), none may have been run again but for a holder that was struck (ONE-HOLDER), no word of an older holder may
-stand in a record, and every worker must have done something new since (ALIVE, RECOVER).
+stand in a record, every worker must have done something new since (ALIVE, RECOVER), and nobody may have walked the
+keyspace (CHEAP).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import redis
 
 from taskq import commands
 from tests.chaos.conserve import Snapshot
+from tests.chaos.walks import Walks
 from tests.fleet import Fleet
 from tests.ledger import Entry, Ledger
 from tests.waiting import wait_until
@@ -102,6 +104,7 @@ class Trial:
     Attributes:
         struck: pids whose jobs may be run again, because they were killed or stood still past their leases.
         look, fleet: as the fixtures of these names.
+        walks: is told before the server is killed.
     """
 
     def __init__(self, fault: str, shop: Any, raw: redis.Redis, look: Any, fleet: Fleet) -> None:
@@ -112,8 +115,7 @@ class Trial:
         self._shop, self._raw = shop, raw
         self._ledger: Ledger = look.ledger
         self._since: float | None = None
-        raw.config_resetstat()
-        self._snapshots = Snapshot.taken
+        self.walks = Walks(raw)
 
     def over(self, within_s: float = 20) -> None:
         """The fault is over now. Waits until every worker has begun a new job, and notes how long that took."""
@@ -140,8 +142,7 @@ class Trial:
         found = judged(accepted, Snapshot(self._raw, self.look.q).jobs, self._ledger, self.struck)
         row.jobs, row.again, row.lost, row.stale = len(accepted), found.again, len(found.lost), len(found.stale)
         found.insist()
-        walks = self._raw.info("commandstats").get("cmdstat_keys", {"calls": 0})["calls"]
-        assert walks <= Snapshot.taken - self._snapshots, "somebody called KEYS"
+        self.walks.insist()
         return row
 
     def all_ended(self) -> bool:

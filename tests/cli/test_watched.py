@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from taskq import TaskQ
+from taskq.embedded import Embedded
 from tests.waiting import wait_until
 
 
@@ -60,6 +63,26 @@ def test_a_node_whose_only_worker_is_stopped_is_not_ready(start, place, port):
     finally:
         os.kill(int(worker), signal.SIGCONT)
     wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
+
+
+@pytest.mark.timeout(120)
+def test_health_follows_an_outage(start, tmp_path, namespace, server_binary, port):
+    """CONN-01: red while the server is away, green when it is back, and then it runs jobs. No restart would help, so
+    nobody is asked to restart it.
+    """
+    red = (503, {"ok": False, "why": ["Redis is not reached"]})
+    with Embedded(tmp_path / "data", 0, binary=server_binary) as server:
+        node = start("worker", "shop", "--health-port", str(port), "--url", server.url, "--namespace", namespace)
+        wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
+        for _ in range(2):
+            server.kill()
+            wait_until(lambda: ask(port, "/readyz") == red, timeout=30)
+            assert ask(port, "/healthz") == (200, {"ok": True})
+            server.start()
+            wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
+            with contextlib.closing(TaskQ(server.url, namespace=namespace)) as app:
+                assert app.by_name("shop.add", queue="default").enqueue(1, 2).result(timeout=20) == 3
+        assert node.poll() is None
 
 
 def test_a_port_that_is_taken_is_one_line(start, place):

@@ -1,5 +1,5 @@
-"""What no arrangement of servers may lose, told once for three shards and for sentinels: LOST-01, LOST-03, and LOST-07
-for a worker that is killed alone.
+"""What no arrangement of servers may lose, told once for three shards and for sentinels, as LOST-07 wants it: LOST-01,
+LOST-03, LOST-11, and a worker that is killed alone.
 """
 
 from __future__ import annotations
@@ -64,3 +64,17 @@ def a_worker_killed(shop: Rig, queues: Sequence[str]) -> None:
     assert len(again) == len(hit)
     assert max(again) < 2
     assert set(shop.ledger.more_than_once()) == hit
+
+
+def a_job_that_kills_its_worker(shop: Rig, queues: Sequence[str]) -> None:
+    """LOST-11: it is given up after its attempts, and what runs beside it, on any queue, is all done."""
+    shop.fleet.start("-q", ",".join(queues), "-w", "2", "-c", "20")
+    calls = [shop.shop.nap.using(queue=queues[n % len(queues)]).call(0.3) for n in range(90)]
+    calls.insert(10, shop.shop.poison.using(queue=queues[0]).call())
+    jobs = shop.enqueue_many(calls)
+    poison = jobs.pop(10)
+    shop.until([poison], "failed", 40)
+    shop.until(jobs, timeout=40)
+    assert len(shop.ledger.starts(poison.id)) == 3
+    (record,) = shop.app.client.jobs([poison.id])
+    assert [each.type for each in record.errors] == ["JobCrashed"] * 3

@@ -82,7 +82,12 @@ def move(victim, away_s):
 
 @pytest.mark.parametrize(
     "fault, away_s",
-    [(swallow, 6), (move, 6), *(pytest.param(each, 20, marks=pytest.mark.long) for each in (swallow, crash, move))],
+    [
+        (swallow, 6),
+        (crash, 6),
+        (move, 6),
+        *(pytest.param(each, 20, marks=pytest.mark.long) for each in (swallow, crash, move)),
+    ],
 )
 def test_a_shard_is_away(own_shop, own, fault, away_s):
     """It swallows everything, or dies and comes back with its append-only file, there or at another address."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.conftest import QUEUES
-from tests.cluster.losses import every_node_killed, stopped_in_a_claim
+from tests.cluster.losses import a_job_that_kills_its_worker, every_node_killed, stopped_in_a_claim
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -17,3 +17,7 @@ def test_every_node_killed_and_new_ones_started(shop):
 @pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
 def test_sigterm_at_any_moment_of_a_claim_leaves_no_orphan(shop, rounds):
     stopped_in_a_claim(shop, QUEUES, rounds)
+
+
+def test_a_job_that_kills_its_worker(shop):
+    a_job_that_kills_its_worker(shop, QUEUES)

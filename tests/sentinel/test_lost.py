@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.losses import a_worker_killed, every_node_killed, stopped_in_a_claim
+from tests.cluster.losses import a_job_that_kills_its_worker, a_worker_killed, every_node_killed, stopped_in_a_claim
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -20,3 +20,7 @@ def test_sigterm_at_any_moment_of_a_claim_leaves_no_orphan(shop, rounds):
 
 def test_a_killed_workers_jobs_run_on_the_other_at_once(shop):
     a_worker_killed(shop, ["default"])
+
+
+def test_a_job_that_kills_its_worker(shop):
+    a_job_that_kills_its_worker(shop, ["default"])

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from taskq.cli.main import cli
 from taskq.connection.needs import rules
 from tests.fleet import Fleet
+from tests.servers.front import Front
 from tests.waiting import wait_until
 
 SHOP = """
@@ -71,6 +72,11 @@ def url(request, serve, namespace):
             first = serve()
             return f"redis://127.0.0.1:{serve(replicaof=f'127.0.0.1 {first.port}').port}"
 
+        def before_it():
+            """TLS before a server that speaks none; its port."""
+            made = request.getfixturevalue("certificates")
+            return stack.enter_context(Front(serve().port, made)).port
+
         makers = {
             "refused": lambda: "redis://127.0.0.1:1",
             "no such name": lambda: "redis://no-such-host.invalid",
@@ -88,6 +94,9 @@ def url(request, serve, namespace):
             "a replica": primary,
             "no cluster": lambda: f"redis+cluster://127.0.0.1:{serve().port}",
             "no sentinel": lambda: f"redis+sentinel://127.0.0.1:{serve().port}/mymaster",
+            "plain to TLS": lambda: f"redis://127.0.0.1:{before_it()}",
+            "TLS to plain": lambda: f"rediss://127.0.0.1:{serve().port}",
+            "a stranger's certificate": lambda: f"rediss://localhost:{before_it()}",
             "too old": lambda: f"redis://127.0.0.1:{stack.enter_context(old())}",
         }
         yield makers[request.param]()
@@ -145,6 +154,9 @@ TOLD = {
     "a replica": ("read-only replica", "name the primary"),
     "no cluster": ("is no cluster", "redis://"),
     "no sentinel": ("no sentinel", "redis://"),
+    "plain to TLS": ("does it want TLS", "rediss://"),
+    "TLS to plain": ("if not, write redis://", "TLS"),
+    "a stranger's certificate": ("signed by nobody we trust", "ssl_ca_certs"),
 }
 
 

@@ -1,5 +1,6 @@
 """docs/servers.md lists exactly the permissions that are needed."""
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from taskq import Concurrency, TaskQ, scripts
 from taskq.connection.needs import CLUSTER, DATABASE, FSCK, LOOKING, REPLICAS, called_by, rules
-from tests.matrix import CLIENTS, SERVERS
+from tests.matrix import CLIENTS, PYTHONS, SERVERS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "servers.md").read_text()
@@ -52,3 +53,13 @@ def test_every_server_of_the_matrix_is_named():
         product, version = name.split("-")
         assert product in TEXT.lower()
         assert version in TEXT
+
+
+def test_make_matrix_runs_every_declared_python():
+    declared = {
+        each.rpartition(" ")[2]
+        for each in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+        if each.startswith("Programming Language :: Python :: ")
+    }
+    here = ".".join(map(str, sys.version_info[:2]))
+    assert {name.removeprefix("python-") for name in PYTHONS} | {here} == declared | {here}
