@@ -15,7 +15,7 @@ from taskq.connection import Woken
 from taskq.log import get_logger
 from taskq.node.beside import Beside
 from taskq.node.loop import Outage
-from taskq.node.source import Runs, Source
+from taskq.node.source import Runs, Source, is_kind
 from taskq.node.watch import Bell, Watch
 from taskq.record.failure import line_of
 
@@ -73,7 +73,7 @@ class Markers:
                 woken=self._woken,
                 ahead=ahead,
                 back=back,
-                wrong=lambda source: source.ahead is not None and not waits(source),
+                wrong=self._wrong,
                 stopped=stopped,
                 outage=outage,
             )
@@ -118,6 +118,13 @@ class Markers:
     def _awaited(self, source: Source) -> list[str]:
         """The classes of a queue whose markers are to be waited for."""
         return source.awaited(self._free(source)) if self._waits(source) else []
+
+    def _wrong(self, source: Source) -> bool:
+        """Whether a claim ahead is no longer right: one of another kind is due, or others took the slots it offers."""
+        if source.ahead is None:
+            return False
+        free = sum(n for pool, n in self._free(source).items() if n > 0 and is_kind(pool))
+        return not self._waits(source) or source.ahead.limit > free
 
     def _woken(self, source: Source, klass: str) -> None:
         if not source.covers(klass):

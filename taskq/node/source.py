@@ -15,8 +15,9 @@ from taskq import commands, needs
 from taskq.commands import BATCH_MAX, Claim, Classes, Command
 from taskq.keys import QueueKeys
 
-# One says nothing of whether there is more; and what a worker that stands still gets like this waits for its lease.
-AHEAD_MAX = 2
+# What usually comes at once, so that one worker takes it and no other is woken. Not all that it has slots for: what a
+# worker that stands still gets like this waits for its lease.
+AHEAD_MAX = 25
 TIMER_MS = 10_000  # what is due later than this is found by the claims that are made anyway
 
 

@@ -123,6 +123,8 @@ class Watch:
             failures = 0
             if woken.key is not None:
                 self._woken(*markers[woken.key])
+            if source is not None:
+                await asyncio.sleep(0)  # what was claimed is taken in first: then it is known what to wait for
 
     def _markers(self) -> dict[str, tuple[Source, str]]:
         """The markers to wait for, and what each is of."""

@@ -236,18 +236,31 @@ async def test_what_a_marker_stands_for_is_claimed_in_the_same_breath(play):
     played.redis.pop(Q.wake("async"))
     await await_until(lambda: played.started)
     await at_rest(played)
-    assert [claim[1:3] for claim in played.redis.claims] == [(1, 6), (2, 2)], "few, and no further claim"
+    assert [claim[1:3] for claim in played.redis.claims] == [(1, 6), (2, 6)], "and no further claim"
     assert 0 <= played.until_ms - 8_000 <= time.monotonic_ns() // 1_000_000
 
 
 async def test_when_the_wait_gave_all_that_was_asked_for_the_rest_is_claimed(play):
-    played = await play()
+    """Not all slots are offered ahead: a worker that stands still gets what is claimed so as well."""
+    played = await play(slots={"async": 40}, queues=(Q,))
     await at_rest(played)
-    played.redis.answers = [answer(*jobs(2)), answer(*jobs(1))]
+    played.redis.answers = [answer(*jobs(25)), answer(*jobs(1))]
     played.redis.pop(Q.wake("async"))
-    await await_until(lambda: len(played.started) == 3)
-    assert [claim[1] for claim in played.redis.claims] == [1, 2, 3]
-    assert played.claimer.free == {"async": 1, "thread": 2}
+    await await_until(lambda: len(played.started) == 26)
+    assert [claim[1:3] for claim in played.redis.claims] == [(1, 40), (2, 25), (3, 15)]
+    assert played.claimer.free == {"async": 14}
+
+
+async def test_a_claim_ahead_that_offers_more_than_is_free_by_now_is_made_anew(play):
+    best, other = keys.queue("t", "best"), keys.queue("t", "other")
+    played = await play(answer(), answer(next_ms=50), queues=(best, other), slots={"async": 4})
+    await at_rest(played)
+    played.redis.answers = [answer(*jobs(3))]  # of the other: its time has come
+    await await_until(lambda: len(played.redis.claims) == 4 and played.redis.blocked is not None)
+    assert [claim[:3] for claim in played.redis.claims[2:]] == [(other.prefix, 2, 4), (best.prefix, 2, 4)]
+    played.redis.pop(best.wake("async"))
+    await await_until(lambda: len(played.redis.claims) >= 5)
+    assert played.redis.claims[4][:3] == (other.prefix, 3, 1)
 
 
 async def test_a_marker_of_a_class_that_the_claim_ahead_did_not_cover_makes_it_claim(play):
@@ -272,7 +285,7 @@ async def test_a_claim_ahead_that_got_no_answer_is_asked_by_itself_under_its_num
         played.redis.answers = [ValueError("unknown script"), answer(*jobs(1))]
         played.redis.pop(Q.wake("async"))
     await await_until(lambda: played.started)
-    assert {claim[1:3] for claim in played.redis.claims[1:] if claim[1] <= 2} == {(2, 2)}
+    assert {claim[1:3] for claim in played.redis.claims[1:] if claim[1] <= 2} == {(2, 6)}
     await await_until(lambda: played.claimer.free == {"async": 3, "thread": 2})  # another claim may be under way
 
 
@@ -284,7 +297,7 @@ async def test_jobs_of_an_answer_that_is_read_late_are_asked_for_once_more(play)
     played.redis.answers = [answer(*jobs(2)), answer(*jobs(1))]
     played.redis.pop(Q.wake("async"))
     await await_until(lambda: played.started)
-    assert [claim[1:3] for claim in played.redis.claims[1:]] == [(2, 2), (2, 2)]
+    assert [claim[1:3] for claim in played.redis.claims[1:]] == [(2, 6), (2, 6)]
     assert len(played.started) == 1
     assert played.until_ms > time.monotonic_ns() // 1_000_000 + 4_000
     assert played.claimer.free == {"async": 3, "thread": 2}
@@ -351,7 +364,7 @@ async def test_it_claims_ahead_from_the_queue_that_gave_something_last(play):
     played.redis.pop(other.wake("async"))
     await await_until(lambda: len(played.redis.claims) == 3)
     await at_rest(played)
-    assert played.redis.claims[2][:3] == (other.prefix, 2, 2)
+    assert played.redis.claims[2][:3] == (other.prefix, 2, 5)
 
 
 async def test_an_unanswered_claim_is_repeated_with_its_number(play, monkeypatch):
@@ -553,7 +566,7 @@ async def test_a_class_that_comes_while_the_classes_are_read_is_read_too(play):
         played.claimer.freed("async", "default")
     await await_until(lambda: len(played.started) == 5)
     released.set()
-    await await_until(lambda: len(asked) == 2)
+    await await_until(lambda: len(asked) >= 2)
 
 
 # --- a rest
