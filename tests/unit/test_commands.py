@@ -297,10 +297,10 @@ def test_enqueue_reads_words_or_raises():
 
 def test_claim_reads_jobs_whole():
     flat = [b"task", b"t", b"payload", b"\xff\x00"]
-    read = CALLS["claim"].read([b"ok", [[b"email:1", b"1800000000000", 2, flat]], 15, 3])
+    read = CALLS["claim"].read([b"ok", [[b"email:1", b"1800000000000", 2, flat]], 15, 3, 9])
     job = Claimed("email:1", 1_800_000_000_000, 2, {b"task": b"t", b"payload": b"\xff\x00"})
-    assert read == Claim("ok", [job], 15, 3)
-    assert CALLS["claim"].read([b"paused", [], -1, 0]) == Claim("paused", [], None, 0)
+    assert read == Claim("ok", [job], 15, 3, 9)
+    assert CALLS["claim"].read([b"paused", [], -1, 0, 9]) == Claim("paused", [], None, 0, 9)
 
 
 @pytest.mark.parametrize("name", ["renew", "complete", "fail", "release", "snooze"])
