@@ -18,8 +18,8 @@ def server_url(own):
 
 
 @pytest.fixture(autouse=True)
-def _no_leaked_keys():
-    """Overrides the shared server's check."""
+def _no_leaked_keys(clean):
+    """In place of the shared server's check: the same of this test's own."""
 
 
 @pytest.mark.timeout(240)
