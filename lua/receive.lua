@@ -29,7 +29,7 @@
 --                        enqueue: id, token (''), task, executor, needs, priority, due, expires, lane, once, n,
 --                        then n pairs
 -- REPLY
---   {'lost'}                 a later leader has relayed here; nothing was done
+--   {'lost'}                 a later leader has written here; nothing was done
 --   {'ok', word, rest, ...}  a message: 'fired' and the job's id; 'existing' and its id, or '' if it is gone;
 --                            'skipped', 'queued' (it waits for the last run's job: relay it again) or 'refused', and
 --                            why
@@ -47,6 +47,7 @@
 -- @include lib/state.lua
 -- @include lib/birth.lua
 -- @include lib/fired.lua
+-- @include lib/tenure.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
@@ -56,7 +57,8 @@ local arg = args.bind('now', 'term')
 
 local MESSAGES_MAX = 100
 local now = clock.now(arg.now)
-if arg.term ~= '' and fired.is_late(args.number(arg.term, 'term', 0), now) then
+local term = arg.term ~= '' and args.number(arg.term, 'term', 0)
+if term and tenure.is_over(term, now) then
   return { 'lost' }
 end
 
@@ -96,5 +98,8 @@ if #jobs > 0 then
 else
   state.begin()
 end
-fired.write(arg.term, now)
+fired.write(now)
+if term then
+  tenure.note(term)
+end
 return answer

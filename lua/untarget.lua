@@ -1,5 +1,6 @@
 -- Free waiting jobs of a target that can't run them, in one bounded step: they go to the class without it, at their
--- place; those that asked for it fail. Jobs that are due later are met here once they are.
+-- place; those that asked for it fail. Jobs that are due later are met here once they are. Only a leader knows that a
+-- target is lost.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -24,8 +25,10 @@
 --   class      text    of jobs with a target
 --   why        word    lost (it is gone) | busy (it takes nothing now: those that would fail wait on)
 --   limit      count   at most so many jobs
+--   term       number  of the leader
 -- REPLY
---   {moved, failed, looked}  when fewer than the limit were looked at, none is left
+--   {'ok', moved, failed, looked}  when fewer than the limit were looked at, none is left
+--   {'lost'}                       a later leader has written here; nothing was done
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -39,12 +42,13 @@
 -- @include lib/gate.lua
 -- @include lib/lanes.lua
 -- @include lib/state.lua
+-- @include lib/tenure.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
   'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates'
 )
-local arg = args.bind('now', 'class', 'why', 'limit')
+local arg = args.bind('now', 'class', 'why', 'limit', 'term')
 
 -- How many of those that wait on are passed over in a call.
 local KEPT_MAX = 1000
@@ -54,6 +58,10 @@ args.word(arg.why, { lost = true, busy = true }, 'reason')
 local told = string.match(arg.class, ';(.*=.*)$')
 if not lane.is_class(arg.class) or not needs.is_narrow(arg.class) or (told and not needs.target(told)) then
   error('class ' .. arg.class .. ' has no target', 0)
+end
+local term = args.number(arg.term, 'term', 1)
+if tenure.is_over(term, now) then
+  return { 'lost' }
 end
 local CARED = { 'needs', 'on_target_lost', unpack(record.CORE) }
 local moved, failed, looked, kept = 0, 0, 0, 0
@@ -103,6 +111,7 @@ local function look(here, id, entry)
 end
 
 state.begin()
+tenure.note(term)
 lanes.each_of(arg.class, function(here)
   local heads = lane.heads(here, limit - looked + (arg.why == 'busy' and KEPT_MAX - kept or 0))
   for i, id in ipairs(heads) do
@@ -115,4 +124,4 @@ lanes.each_of(arg.class, function(here)
   return looked < limit and kept < KEPT_MAX
 end)
 state.flush(now)
-return { moved, failed, looked }
+return { 'ok', moved, failed, looked }

@@ -1,5 +1,5 @@
 -- Give back, for its executor, what it was only offered: in one bounded step over what runs. Nothing that was started
--- is touched, whoever asks: only its lease ends that.
+-- is touched, whoever asks: only its lease ends that. Only a leader knows how an executor is.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with
@@ -25,8 +25,10 @@
 --   why        word    gone (as if it had let the offers lapse) | busy (it can't start them now; no fault of the jobs)
 --   offset     count   skip so many of what runs
 --   limit      count   look at most at so many, 250 at most
+--   term       number  of the leader
 -- REPLY
---   {given_back, next}  `next`: the offset to go on with, or -1 at the end
+--   {'ok', given_back, next}  `next`: the offset to go on with, or -1 at the end
+--   {'lost'}                  a later leader has written here; nothing was done
 
 -- @include lib/args.lua
 -- @include lib/keys.lua
@@ -40,19 +42,25 @@
 -- @include lib/gate.lua
 -- @include lib/state.lua
 -- @include lib/lease.lua
+-- @include lib/tenure.lua
 
 keys.bind(
   'prefix', 'meta', 'classes', 'scheduled', 'retryable', 'expiring', 'leases', 'pending', 'completed', 'failed',
   'cancelled', 'prune', 'events', 'stats', 'empty', 'limits', 'gates'
 )
-local arg = args.bind('now', 'worker', 'why', 'offset', 'limit')
+local arg = args.bind('now', 'worker', 'why', 'offset', 'limit', 'term')
 
 local now = clock.now(arg.now)
 local offset, limit = args.number(arg.offset, 'offset', 0), args.number(arg.limit, 'limit', 1, 250)
 args.word(arg.why, { gone = true, busy = true }, 'reason')
+local term = args.number(arg.term, 'term', 1)
+if tenure.is_over(term, now) then
+  return { 'lost' }
+end
 
 local ids, given_back = redis.call('ZRANGE', keys.leases, offset, offset + limit - 1), 0
 state.begin()
+tenure.note(term)
 for _, id in ipairs(ids) do
   local job = record.fields(id, record.CORE)
   if job and job.state == 'running' and job.worker == arg.worker and record.is_offer(job) then
@@ -65,4 +73,4 @@ for _, id in ipairs(ids) do
   end
 end
 state.flush(now)
-return { given_back, #ids == limit and offset + limit - given_back or -1 }
+return { 'ok', given_back, #ids == limit and offset + limit - given_back or -1 }

@@ -10,15 +10,7 @@ local fired = { known = {}, names = {}, made = {} }
 
 local KEPT_MS = 604800000
 local LATE_MS = 518400000
-local TERM_MARGIN_MS = 60000
 local SWEPT = 3
-
--- Whether a later leader than the one of this term has relayed here. A term is a time: one that lies ahead is of a
--- clock that was set back since, and would stop all.
-function fired.is_late(term, now)
-  local highest = record.number(redis.call('HGET', keys.meta, 'term'), 0)
-  return term < highest and highest <= now + TERM_MARGIN_MS
-end
 
 local function parse(name, text)
   local words = {}
@@ -110,7 +102,7 @@ function fired.met(this, met, owner)
 end
 
 -- Writes what was decided; forgets some of what is over.
-function fired.write(term, now)
+function fired.write(now)
   local flat = {}
   for _, name in ipairs(fired.names) do
     local this = fired.known[name]
@@ -128,8 +120,5 @@ function fired.write(term, now)
       end
     end
     redis.call('PEXPIRE', keys.fired, KEPT_MS)
-  end
-  if term ~= '' then
-    redis.call('HSET', keys.meta, 'term', term)
   end
 end

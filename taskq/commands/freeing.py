@@ -1,4 +1,7 @@
-"""Jobs of a target that can't run them, offers to one that won't, and classes that no job needs: what frees them."""
+"""Jobs of a target that can't run them, offers to one that won't, and classes that no job needs: what frees them.
+
+The first two are the leader's alone, who sees the nodes; they carry its term.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from taskq.commands.command import Command, build, texts
+from taskq.errors import LeadershipLost
 from taskq.keys import QueueKeys
 
 
@@ -20,7 +24,7 @@ class Freed(NamedTuple):
 
 
 def untarget(
-    q: QueueKeys, klass: str, *, why: Literal["lost", "busy"], limit: int = 100, now: int | None = None
+    q: QueueKeys, klass: str, *, why: Literal["lost", "busy"], term: int, limit: int = 100, now: int | None = None
 ) -> Command[Freed]:
     """Frees waiting jobs of a class with a target: they go to the class without it, at their place.
 
@@ -28,11 +32,15 @@ def untarget(
         q: the queue.
         klass: the class.
         why: `lost`: jobs with `on_target_lost="fail"` fail; `busy`: these wait on.
+        term: of the leader.
         limit: at most so many jobs, 250 at most.
         now: the time in ms; None for the server's clock.
+
+    Raises (when read):
+        LeadershipLost: a later leader has written to this queue; nothing was done.
     """
-    named = {"now": now, "class": klass, "why": why, "limit": limit}
-    return build("untarget", q, lambda reply: Freed(*reply), named)
+    named = {"now": now, "class": klass, "why": why, "limit": limit, "term": term}
+    return build("untarget", q, lambda reply: Freed(*_done(reply)), named)
 
 
 class Withdrawn(NamedTuple):
@@ -47,6 +55,7 @@ def withdraw(
     worker: str,
     *,
     why: Literal["gone", "busy"],
+    term: int,
     offset: int = 0,
     limit: int = 250,
     now: int | None = None,
@@ -57,12 +66,28 @@ def withdraw(
         q: the queue.
         worker: the executor.
         why: `gone`: as if it had let the offers lapse; `busy`: no fault of the jobs.
+        term: of the leader.
         offset: where among what runs to go on.
         limit: look at most at so many, 250 at most.
         now: the time in ms; None for the server's clock.
+
+    Raises (when read):
+        LeadershipLost: a later leader has written to this queue; nothing was done.
     """
-    named = {"now": now, "worker": worker, "why": why, "offset": offset, "limit": limit}
-    return build("withdraw", q, lambda reply: Withdrawn(reply[0], reply[1] if reply[1] >= 0 else None), named)
+
+    def read(reply: Sequence[Any]) -> Withdrawn:
+        given_back, at = _done(reply)
+        return Withdrawn(given_back, at if at >= 0 else None)
+
+    named = {"now": now, "worker": worker, "why": why, "offset": offset, "limit": limit, "term": term}
+    return build("withdraw", q, read, named)
+
+
+def _done(reply: Sequence[Any]) -> Sequence[int]:
+    """What follows the word."""
+    if reply[0] == b"lost":
+        raise LeadershipLost
+    return reply[1:]
 
 
 class Idle(NamedTuple):

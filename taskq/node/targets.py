@@ -5,15 +5,19 @@ jobs go to whoever may run them, or fail if they asked for that. It is busy whil
 no slot free: those that would fail wait on. Both must have been seen for half a minute without a gap: after an outage,
 or with a new leader, it counts anew. An offer goes back at once if its node is dead or drains, after half a minute if
 that is full.
+
+All of it carries the term of this node, and is refused once a later leader has written to the queue.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from taskq import commands, needs
+from taskq.errors import LeadershipLost
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.log import get_logger
 from taskq.node.queues import Queues
@@ -79,7 +83,7 @@ class Targets:
 
     async def step(self) -> float:
         """See which targets are amiss, if this node leads; free the jobs of those that long are, some queues a step."""
-        if self._term() is None:
+        if (term := self._term()) is None:
             self._since, self._known, self._full = {}, {}, {}
             return EVERY_S
         self._nodes = {node["id"]: node async for node in self._every()}
@@ -95,7 +99,8 @@ class Targets:
                 self._judge((name, klass), *told, now)
         turn = [name for name in names if name >= self._next][:AT_ONCE]
         self._next = turn[-1] + "\0" if len(turn) == AT_ONCE else ""
-        await self._queues.each_part([(name, now) for name in turn], self._look)
+        with suppress(LeadershipLost):
+            await self._queues.each_part([(name, (now, term)) for name in turn], self._look)
         return EVERY_S
 
     async def _every(self) -> AsyncIterator[Node]:
@@ -109,7 +114,8 @@ class Targets:
             if not found.nodes or seen >= found.total:
                 return
 
-    async def _look(self, q: QueueKeys, now: float) -> None:
+    async def _look(self, q: QueueKeys, seen: tuple[float, int]) -> None:
+        now, term = seen
         found = await self._queues.run(commands.classes(q, targets=[commands.EVERY_TARGET]))
         wanted = {klass: needs.of_requirement(text) for klass, text in found.classes.items()}
         told = {
@@ -120,11 +126,11 @@ class Targets:
             why, since = self._since.get((q.name, klass)) or self._judge((q.name, klass), kind, target, now)
             if why == "lost" and target in found.executors:
                 self._since[q.name, klass] = why, now
-            elif why is not None and now - since >= PATIENCE_S and self._term() is not None:
-                await self._free(q, klass, target, why)
+            elif why is not None and now - since >= PATIENCE_S and self._term() == term:
+                await self._free(q, klass, target, why, term)
         for executor in found.executors:
-            if (out := self._is_out(executor, now)) and self._term() is not None:
-                await self._withdraw(q, executor, out)
+            if (out := self._is_out(executor, now)) and self._term() == term:
+                await self._withdraw(q, executor, out, term)
 
     def _judge(self, key: tuple[str, str], kind: str, target: str, now: float) -> tuple[Why | None, float]:
         """What is wrong with it now, and since when it is."""
@@ -144,21 +150,21 @@ class Targets:
             return "busy" if now - self._full.get(executor, now) >= PATIENCE_S else None
         return "gone" if node["state"] == "dead" else "busy"
 
-    async def _withdraw(self, q: QueueKeys, executor: str, why: Literal["gone", "busy"]) -> None:
+    async def _withdraw(self, q: QueueKeys, executor: str, why: Literal["gone", "busy"], term: int) -> None:
         offset: int | None = 0
         given_back = 0
-        while offset is not None and self._term() is not None:
-            step = await self._queues.run(commands.withdraw(q, executor, why=why, offset=offset))
+        while offset is not None and self._term() == term:
+            step = await self._queues.run(commands.withdraw(q, executor, why=why, term=term, offset=offset))
             given_back, offset = given_back + step.given_back, step.next
         if given_back:
             log.warning("offers go back", why=why, queue=q.name, executor=executor, jobs=given_back)
 
-    async def _free(self, q: QueueKeys, klass: str, target: str, why: Why) -> None:
+    async def _free(self, q: QueueKeys, klass: str, target: str, why: Why, term: int) -> None:
         moved = failed = 0
         for _ in range(STEPS):
-            freed = await self._queues.run(commands.untarget(q, klass, why=why, limit=LIMIT))
+            freed = await self._queues.run(commands.untarget(q, klass, why=why, term=term, limit=LIMIT))
             moved, failed = moved + freed.moved, failed + freed.failed
-            if freed.looked < LIMIT or self._term() is None:
+            if freed.looked < LIMIT or self._term() != term:
                 break
         if moved or failed:
             log.warning("a target's jobs are freed", why=why, queue=q.name, target=target, moved=moved, failed=failed)

@@ -126,12 +126,12 @@ def _(b: Backlog) -> Command[Any]:
 
 @case("untarget")
 def _(b: Backlog) -> Command[Any]:
-    return commands.untarget(b.q, "async;target=nowhere", why="lost", now=b.now)
+    return commands.untarget(b.q, "async;target=nowhere", why="lost", term=1, now=b.now)
 
 
 @case("withdraw")
 def _(b: Backlog) -> Command[Any]:
-    return commands.withdraw(b.q, "nobody", why="gone", now=b.now)
+    return commands.withdraw(b.q, "nobody", why="gone", term=1, now=b.now)
 
 
 @case("start")

@@ -1,5 +1,6 @@
 """The history of who led, as the registry's server was told it (witness.py), and what it must be like: never two
-leaders of one term, terms that only grow, and nothing accepted but from the one who led at that moment.
+leaders of one term, terms that only grow, and nothing accepted but from the one who led at that moment; by a queue,
+nothing of a term before the highest that has written there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from tests.chaos.witness import Call, Witness
 #: Which call begins a term or ends it, and which only a leader may send.
 ELECTS = frozenset({"pulse", "resign"})
 TERMED = frozenset({"fire", "due_schedules", "mark_dead", "order"})
+#: Which of them go to queues, and so are seen if the registry's server has those too.
+QUEUED = frozenset({"receive", "untarget", "withdraw"})
 
 
 @dataclass
@@ -24,7 +27,8 @@ class Judgement:
     Attributes:
         terms: who led in each.
         fired: the nominal times that were fired, in order.
-        accepted, refused: how many calls that only a leader may send were, and were not.
+        accepted, refused: how many calls that only a leader may send were, and were not. `written`: how many of the
+            accepted ones went to queues.
         wrong: what must not be there.
     """
 
@@ -32,6 +36,7 @@ class Judgement:
     fired: list[int] = field(default_factory=list)
     accepted: int = 0
     refused: int = 0
+    written: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
@@ -45,7 +50,7 @@ class History:
     """
 
     def __init__(self, registry: redis.Redis, c: ClusterKeys, schedule: str) -> None:
-        self._witness = Witness(registry, ELECTS | TERMED)
+        self._witness = Witness(registry, ELECTS | TERMED | QUEUED)
         self._leader, self._runs = c.fixed("leader"), c.runs(schedule)
 
     def close(self) -> None:
@@ -61,11 +66,12 @@ def judged(calls: Iterable[Call], *, leader: str, runs: str) -> Judgement:
     """Judges calls in the order in which the server did them.
 
     Args:
-        calls: of `ELECTS` and `TERMED`.
+        calls: of `ELECTS`, `TERMED` and `QUEUED`.
         leader: the key of who leads.
         runs: the key of the schedule's firings.
     """
     found, node, term, until = Judgement(), "", 0, 0
+    calls = list(calls)
     for call in calls:
         if call.script in TERMED and call.said["term"]:
             if not _accepted(call):
@@ -88,12 +94,28 @@ def judged(calls: Iterable[Call], *, leader: str, runs: str) -> Judgement:
             found.terms[term] = node
     if found.fired != sorted(set(found.fired)):
         found.wrong.append(f"a time was fired twice, or out of order: {found.fired}")
+    _judge_queues([call for call in calls if call.script in QUEUED and call.said["term"]], found)
     return found
 
 
+def _judge_queues(calls: Iterable[Call], found: Judgement) -> None:
+    highest: dict[str, int] = {}  # that has written, by where a queue remembers it
+    for call in calls:
+        meta = next((each[1] for each in call.did if each[0].upper() == "HGET" and each[2:] == ["term"]), "")
+        if not meta or not _accepted(call):
+            found.refused += 1
+            continue
+        term = int(call.said["term"])
+        found.accepted += 1
+        found.written += 1
+        if term < highest.get(meta, 0):
+            found.wrong.append(f"{call.script} of term {term} was accepted after one of {highest[meta]}")
+        highest[meta] = max(term, highest.get(meta, 0))
+
+
 def _accepted(call: Call) -> bool:
-    """Whether it did more than to look who leads: the refused ones stop there."""
-    return bool(call.did) and call.did[-1][-1] != "since"
+    """Whether it did more than to look who leads, or led: the refused ones stop there."""
+    return bool(call.did) and call.did[-1][-1] not in {"since", "term"}
 
 
 def _records(call: Call, leader: str) -> list[dict[str, str]]:

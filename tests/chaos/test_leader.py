@@ -79,6 +79,7 @@ def test_one_leads_at_a_time(cluster, history, proxies, seconds):
         strikes.count, len(told.terms), times, told.accepted, told.refused, past.refused,
     )  # fmt: skip
     assert len(told.terms) > seconds // 9
+    assert told.written > seconds // 9
     assert past.refused >= seconds // 9
 
 

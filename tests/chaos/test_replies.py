@@ -143,8 +143,8 @@ class Scene:
         run(commands.leases(q))
         run(commands.classes(q))
         run(commands.sweep_classes(q))
-        run(commands.untarget(q, "async;target=nowhere", why="lost"))
-        run(commands.withdraw(q, "nobody", why="gone"))
+        run(commands.untarget(q, "async;target=nowhere", why="lost", term=1))
+        run(commands.withdraw(q, "nobody", why="gone", term=1))
 
     def admit(self):
         slot = self.queue.reserve("k", max_concurrency=10**6)

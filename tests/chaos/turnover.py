@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -49,6 +50,7 @@ class Cluster:
         self.app, self.task, self.fleet, self.ledger = app, task.using(queue=queue), fleet, ledger
         self.run: Callable[[Command[Any]], Any] = run
         self.c = keys.cluster(app.settings.namespace)
+        self.q = keys.queue(app.settings.namespace, queue)
         self.registry = registry
         self._opening = job_id(queue, NAME, "due", 0)[:-1]
 
@@ -193,6 +195,9 @@ class Past:
         if node:
             self._led[term] = node
             self._accepted(node, term)
+        for command in self._freeing(term):
+            with suppress(LeadershipLost):
+                self._cluster.run(command)  # from now on the queue knows that term, or a later one
         for old in self._led:
             if old != term:
                 self._refused(self._led[old], old)
@@ -203,6 +208,13 @@ class Past:
             self._cluster.run(commands.mark_dead(self._cluster.c, node=node, term=term))
         except LeadershipLost:
             assert self._cluster.leads() != (node, term)
+
+    def _freeing(self, term: int) -> list[Command[Any]]:
+        q = self._cluster.q
+        return [
+            commands.untarget(q, "async;target=nowhere", why="lost", term=term),
+            commands.withdraw(q, "nobody", why="gone", term=term),
+        ]
 
     def _refused(self, node: str, term: int) -> None:
         cluster, now = self._cluster, int(time.time() * 1000)
@@ -217,6 +229,7 @@ class Past:
         for command in (
             commands.mark_dead(cluster.c, node=node, term=term),
             commands.order(cluster.c, "drain", "*", by=node, term=term),
+            *self._freeing(term),
         ):
             try:
                 cluster.run(command)

@@ -96,13 +96,13 @@ def _purge(room: Room, n: int) -> Command[Any]:
 
 def _untarget(room: Room, n: int) -> Command[Any]:
     enqueued(room, n, needs="target=web")
-    return commands.untarget(room.q, "async;target=web", why="lost", now=room.now)
+    return commands.untarget(room.q, "async;target=web", why="lost", term=1, now=room.now)
 
 
 def _withdraw(room: Room, n: int) -> Command[Any]:
     enqueued(room, n)
     room.claim("ext", limit=n, offer_ms=9000)
-    return commands.withdraw(room.q, "ext", why="gone", now=room.now)
+    return commands.withdraw(room.q, "ext", why="gone", term=1, now=room.now)
 
 
 def _swept(room: Room, n: int) -> Command[Any]:
@@ -178,8 +178,8 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "prune": (15, 1, _prune),
     "purge": (30, 2, _purge),
     "sweep_classes": (6, 1, _swept),
-    "untarget": (24, 6, _untarget),
-    "withdraw": (14, 3, _withdraw),
+    "untarget": (26, 6, _untarget),
+    "withdraw": (16, 3, _withdraw),
     "clear": (7, 2, _clear),
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),
     "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),

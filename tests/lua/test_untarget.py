@@ -5,17 +5,19 @@ from __future__ import annotations
 from hashlib import sha1
 
 import pytest
+from redis.exceptions import ResponseError
 
 from taskq import commands
 from taskq.commands import Freed
+from taskq.errors import LeadershipLost
 from tests.lua.room import T0
 
 WEB = "async;target=web-1"
 GPU = "async;label.gpu=a100"
 
 
-def free(room, klass=WEB, why="lost", limit=100):
-    return room.do(commands.untarget, klass, why=why, limit=limit)
+def free(room, klass=WEB, why="lost", limit=100, term=T0):
+    return room.do(commands.untarget, klass, why=why, term=term, limit=limit)
 
 
 def names(room, free=None, **options):
@@ -41,6 +43,7 @@ def test_a_job_goes_to_the_class_without_its_target(room):
         f"lanes:{WEB}:0:- {WEB}:0": None,
         f"empty {WEB}:0": room.now,
         "wake:async 1": room.now,
+        "meta term": str(T0),
     }
     assert names(room) == ["a"]
 
@@ -134,6 +137,29 @@ def test_it_waits_for_its_lock_as_long_as_before(room):
     free(room)
     assert room.job()["lock_until"] == until
     assert room.keyspace.dump()["expiring"] == {"default:a": T0 + 60_000}
+
+
+def test_a_leader_of_the_past_is_refused_and_changes_nothing(room):
+    room.add("a", needs="target=web-1")
+    room.add("b", needs="target=web-1", on_target_lost="fail")
+    assert free(room, why="busy", limit=1, term=T0 + 2) == Freed(1, 0, 1)
+    room.look()
+    for why in ("lost", "busy"):
+        with pytest.raises(LeadershipLost):
+            free(room, why=why, term=T0 + 1)
+    assert room.changed() == {}
+    assert free(room, term=T0 + 2) == Freed(0, 1, 1)
+
+
+def test_a_term_of_a_clock_that_was_set_back_stops_nobody(room):
+    room.add("a", needs="target=web-1")
+    room.client.hset(room.q.fixed("meta"), "term", room.now + 60_001)
+    assert free(room, term=T0) == Freed(1, 0, 1)
+
+
+def test_without_a_term_nobody_may(room):
+    with pytest.raises(ResponseError, match="term cannot be"):
+        room.raw("untarget", room.now, WEB, "lost", 100, "")
 
 
 @pytest.mark.parametrize("klass", ["async", "x", ""])

@@ -49,7 +49,7 @@ def test_an_offer_that_lapsed_before_says_nothing_of_who_runs_it_now(room):
     room.add("a")
     room.claim("ext", offer_ms=9)
     assert why(room)[1]["offered"] == "1"
-    room.do(commands.withdraw, "ext", why="busy")
+    room.do(commands.withdraw, "ext", why="busy", term=1)
     room.claim("n.1")
     assert (why(room)[1]["worker"], why(room)[1]["offered"]) == ("n.1", "")
 

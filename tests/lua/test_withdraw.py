@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from redis.exceptions import ResponseError
 
 from taskq import commands
 from taskq.commands import Held, Release, Withdrawn
+from taskq.errors import LeadershipLost
 from taskq.presence import LIVENESS_MS
 from tests.lua.room import LEASE_MS, T0
 
@@ -16,8 +18,8 @@ def alive(room):
     return list(room.do(commands.classes, targets=[commands.EVERY_TARGET]).executors)
 
 
-def withdraw(room, worker="ext", why="gone", **options):
-    return room.do(commands.withdraw, worker, why=why, **options)
+def withdraw(room, worker="ext", why="gone", term=T0, **options):
+    return room.do(commands.withdraw, worker, why=why, term=term, **options)
 
 
 def test_one_that_claims_is_alive_for_half_a_minute(room):
@@ -86,7 +88,24 @@ def test_nothing_else_is_touched(room):
     room.claim("ext", limit=1, call="c")
     room.look()
     assert withdraw(room) == Withdrawn(0, None)
+    assert room.changed() == {"meta term": str(T0)}
+
+
+def test_a_leader_of_the_past_is_refused_and_changes_nothing(room):
+    room.add("a")
+    room.claim("ext", offer_ms=HOUR_MS)
+    assert withdraw(room, "nobody", term=T0 + 2) == Withdrawn(0, None)
+    room.look()
+    for why in ("gone", "busy"):
+        with pytest.raises(LeadershipLost):
+            withdraw(room, why=why, term=T0 + 1)
     assert room.changed() == {}
+    assert withdraw(room, term=T0 + 3) == Withdrawn(1, None)
+
+
+def test_without_a_term_nobody_may(room):
+    with pytest.raises(ResponseError, match="term cannot be"):
+        room.raw("withdraw", room.now, "ext", "gone", 0, 9, "")
 
 
 def test_a_step_is_bounded(room):

@@ -89,7 +89,7 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.classes(q, targets=["web-1"])
     for klass in UNTARGETED:
         for word in ("busy", "lost"):
-            yield commands.untarget(q, klass, why=word, now=now)
+            yield commands.untarget(q, klass, why=word, term=room.now, now=now)
     yield from _said(room)
     yield commands.sweep_classes(q, idle=UNTARGETED, now=now)
     yield commands.promote(q, now=now)
@@ -139,7 +139,7 @@ def _offers(room: Room, worker: str) -> Iterator[Command[Any]]:
     yield claim.then(lambda claim: offers.extend((job.id, job.epoch) for job in claim.jobs))
     yield commands.start(q, worker=worker, lease_ms=LEASE_MS, offers=offers, now=now)
     for word in ("busy", "gone"):
-        yield commands.withdraw(q, worker, why=word, now=now)
+        yield commands.withdraw(q, worker, why=word, term=room.now, now=now)
     yield commands.classes(q, targets=[commands.EVERY_TARGET], now=now)
     yield commands.report(q, worker=worker, reports=[Reported(*offer, b"p") for offer in offers], now=now)
     yield commands.leases(q, now=now).then(lambda found: [lease_of(*job, found.now_ms) for job in found.jobs])

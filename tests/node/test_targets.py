@@ -147,7 +147,7 @@ async def test_an_executor_that_claims_is_no_lost_target(leader):
     await leader.add("b", "gone", on_target_lost="fail")
     await leader.claim("other", "c")
     assert await leader.claim("ext", "c", offer_ms=1) == ["a"]
-    await leader.ground.do(commands.withdraw(leader.q, "ext", why="busy"))
+    await leader.ground.do(commands.withdraw(leader.q, "ext", why="busy", term=5))
     await leader.steps(2 * PATIENCE_S)
     assert await leader.of("a") == ("available", "async;target=ext")
     assert await leader.of("b") == ("failed", "async;target=gone")
@@ -156,7 +156,7 @@ async def test_an_executor_that_claims_is_no_lost_target(leader):
 async def test_one_that_claims_no_more_is_lost_after_half_a_minute(leader):
     await leader.add("a", "ext")
     await leader.claim("ext", "c", offer_ms=1)
-    await leader.ground.do(commands.withdraw(leader.q, "ext", why="busy"))
+    await leader.ground.do(commands.withdraw(leader.q, "ext", why="busy", term=5))
     await leader.steps(PATIENCE_S)
     leader.ground.raw.zadd(leader.q.fixed("executors"), {"ext": 1})
     leader.now += EVERY_S
@@ -199,6 +199,19 @@ async def test_what_a_dead_node_started_and_offers_of_others_are_left_alone(lead
     await leader.claim("ext", "c", offer_ms=60_000)
     await leader.steps(2 * PATIENCE_S)
     assert [(await leader.of(name))[0] for name in "ab"] == ["running"] * 2
+
+
+async def test_once_a_later_leader_wrote_to_a_queue_an_earlier_one_does_nothing_there(leader):
+    await leader.node("n2", state="draining")
+    await leader.add("fail", "n1", on_target_lost="fail")
+    await leader.add("offered", "n2")
+    await leader.claim("n2", "c", offer_ms=60_000)
+    await leader.ground.do(commands.receive(leader.q, [], term=6))
+    await leader.steps(2 * PATIENCE_S)
+    assert (await leader.of("fail"), (await leader.of("offered"))[0]) == (BOUND, "running")
+    leader.term = 7
+    await leader.steps(0)
+    assert (await leader.of("fail"), (await leader.of("offered"))[0]) == (FAILED, "available")
 
 
 def test_slots_are_those_of_the_executor_kind():

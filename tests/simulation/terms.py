@@ -1,7 +1,8 @@
 """Who leads, by the record itself: what every call that a leader may send, or that makes one, must be answered.
 
 Exact, call by call: whatever a node believes, its write is taken if and only if it leads at that moment by the server's
-time. Also what each queue has made of the firings that reached it.
+time. A queue, which may be on another shard, takes what a leader writes to it from no term before the highest that has
+written there. Also what each queue has made of the firings that reached it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ LOST: dict[str, Callable[[Any], bool]] = {
     "mark_dead": lambda reply: reply[0] == b"lost",
     "resign": lambda reply: reply == 0,
 }
+#: What a leader writes to queues.
+QUEUED = frozenset({"receive", "untarget", "withdraw"})
 _MARGIN_MS = 60_000
 
 
@@ -67,8 +70,10 @@ class Terms:
             holds = who == before[:2] and now < before.until
             assert LOST[name](reply) == (not holds), f"{name} of {who} at {now}, of which the record says {before}"
             self.refused += not holds
-        elif name == "receive":
-            self._received(command.keys[0], said["term"], now, reply)
+        elif name in QUEUED:
+            self._written(command.keys[0], said["term"], now, reply)
+            if name == "receive" and reply[0] != b"lost":
+                self._received(command.keys[0], reply)
         elif name == "pulse":
             self._elected(before, self.record(), now)
         return reply
@@ -80,15 +85,15 @@ class Terms:
         assert after.term > max(self.leaders, default=0)
         self.leaders[after.term] = after.node
 
-    def _received(self, prefix: str, term: int | str, now: int, reply: list[bytes]) -> None:
+    def _written(self, prefix: str, term: int | str, now: int, reply: list[bytes]) -> None:
         highest = self._highest.get(prefix, 0)
         late = term != "" and int(term) < highest <= now + _MARGIN_MS
         assert (reply[0] == b"lost") == late, f"{term} after {highest}"
         self.refused += late
-        if late:
-            return
-        if term != "":
+        if term != "" and not late:
             self._highest[prefix] = int(term)
+
+    def _received(self, prefix: str, reply: list[bytes]) -> None:
         made = self.made.setdefault(prefix, [])
         for word, rest in zip(reply[1::2], reply[2::2], strict=True):
             if word == b"fired" and rest.decode() not in made:

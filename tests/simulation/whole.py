@@ -39,6 +39,12 @@ RULES = {
 }
 
 
+def freeing(q, term):
+    """What a leader says to a queue of targets and executors that it knows to be gone."""
+    yield commands.untarget(q, "async;target=nowhere", why="lost", term=term)
+    yield commands.withdraw(q, "nobody", why="gone", term=term)
+
+
 class Node:
     """A node as it sees itself; `behind_s`: for how long it slept without noticing."""
 
@@ -64,6 +70,9 @@ class Node:
             term = self.leader.leading()
             await self.wire.run(commands.mark_dead(self.machine.c, node=self.id, term=term))
             await self.wire.run(commands.order(self.machine.c, "resume", "*", by=self.id, term=term))
+            for queue in QUEUES:
+                for each in freeing(self.machine.q(queue), term):
+                    await self.wire.run(each)
 
 
 class Worker:
@@ -195,6 +204,7 @@ class Whole:
             commands.mark_dead(self.c, **proof),
             commands.order(self.c, "resume", "*", by=node, term=term),
             commands.receive(self.q(queue), [], term=term),
+            *freeing(self.q(queue), term),
         ):
             before, refused = self.stored(), self.terms.refused
             with suppress(LeadershipLost):

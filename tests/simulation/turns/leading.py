@@ -1,9 +1,12 @@
 """What the leader does for an executor or a target that is gone or takes nothing now: its offers go back, the jobs that
-wait for it alone go where any worker finds them, or fail if they asked for that.
+wait for it alone go where any worker finds them, or fail if they asked for that. A leader before it is refused.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from taskq.errors import LeadershipLost
 from tests.lua.keyspace import Dump
 from tests.simulation import invariants
 from tests.simulation.turns.holding import Holding
@@ -12,7 +15,22 @@ from tests.simulation.turns.world import TARGETED
 
 
 class Leading(Holding):
-    """Rebalancing, and lost targets."""
+    """Rebalancing, and lost targets. `term`: the highest in which anybody has led here."""
+
+    term = 2
+
+    def led(self, operation: str, *args: Any, **options: Any) -> Any:
+        """What the leader says, of this term or a new one; one of the term before says it first, and in vain."""
+        self.term += self.draw.choice((0, 0, 1))
+        before = self.look()
+        if int(before.get("meta", {}).get("term", 0)) == self.term:  # type: ignore[union-attr]
+            try:
+                self.do(operation, *args, term=self.term - 1, **options)
+            except LeadershipLost:
+                assert self.look() == before
+            else:
+                raise AssertionError(f"{operation} of term {self.term - 1} was accepted after one of {self.term}")
+        return self.do(operation, *args, term=self.term, **options)
 
     def withdraw(self) -> None:
         """All that one was offered and hasn't started goes back, in small steps; what it runs it keeps."""
@@ -25,7 +43,7 @@ class Leading(Holding):
         offset: int | None = 0
         given_back = 0
         while offset is not None:
-            step = self.do("withdraw", worker.id, why=why, offset=offset, limit=self.draw.randint(1, 5))
+            step = self.led("withdraw", worker.id, why=why, offset=offset, limit=self.draw.randint(1, 5))
             given_back, offset = given_back + step.given_back, step.next
         worker.offers.clear()
         assert given_back == len(offers)
@@ -41,7 +59,7 @@ class Leading(Holding):
         moved = failed = 0
         limit = looked = self.draw.randint(1, 5)
         while looked == limit:
-            step = self.do("untarget", klass, why=why, limit=limit)
+            step = self.led("untarget", klass, why=why, limit=limit)
             moved, failed, looked = moved + step.moved, failed + step.failed, step.looked
         assert (moved, failed) == (len(before) - len(cared), len(cared) if why == "lost" else 0)
         assert waiting(self.look(), klass).keys() == (cared if why == "busy" else set())
