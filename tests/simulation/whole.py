@@ -29,13 +29,13 @@ from tests.simulation.terms import Terms
 from tests.simulation.wire import Dead, Wire
 
 LEASE_MS = 8_000
-QUEUES = ("default", "other")
+QUEUES = ("default", "mail")  # of three shards each has its own, and the registry the third
 RULES = {
     "minutely": ("default", "allow", every("60s", missed="all")),
     "odd": ("default", "allow", every("97s", missed="all", jitter="20s")),
-    "elsewhere": ("other", "allow", every("60s", missed="all")),
+    "elsewhere": ("mail", "allow", every("60s", missed="all")),
     "alone": ("default", "skip", every("60s", missed="all")),
-    "in-turn": ("other", "queue-one", every("90s", missed="all")),
+    "in-turn": ("mail", "queue-one", every("90s", missed="all")),
 }
 
 
