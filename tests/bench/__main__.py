@@ -32,6 +32,7 @@ ROWS: dict[str, Callable[[str], list[Row]]] = {
     "lanes": fair.lanes,
     "tenants": fair.waits,
     "idle": idle.rows,
+    "idle-nodes": idle.many,
 }
 
 # The listpack setting that the README recommends: records of small jobs stay compact.
