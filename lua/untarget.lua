@@ -65,6 +65,7 @@ if tenure.is_over(term, now) then
 end
 local CARED = { 'needs', 'on_target_lost', unpack(record.CORE) }
 local moved, failed, looked, kept = 0, 0, 0, 0
+local freed = {} -- the classes that jobs went to
 
 -- What a job needs beside the target, or nil where that can't be known.
 local function untargeted(job)
@@ -83,7 +84,7 @@ local function free(job)
     failed = failed + 1
     return
   end
-  job.class, moved = class, moved + 1
+  job.class, moved, freed[class] = class, moved + 1, true
   if text then
     redis.sure('HSET', job.key, 'class', class, 'needs', text, 'entry', '')
   else
@@ -123,5 +124,10 @@ lanes.each_of(arg.class, function(here)
   end
   return looked < limit and kept < KEPT_MAX
 end)
+for class in pairs(freed) do
+  if not needs.is_narrow(class) then -- a narrow one `flush` enters; of this one there may never have been a job
+    needs.enter(class, nil, now)
+  end
+end
 state.flush(now)
 return { 'ok', moved, failed, looked }

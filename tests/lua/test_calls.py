@@ -178,7 +178,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "prune": (15, 1, _prune),
     "purge": (30, 2, _purge),
     "sweep_classes": (6, 1, _swept),
-    "untarget": (26, 6, _untarget),
+    "untarget": (28, 6, _untarget),
     "withdraw": (16, 3, _withdraw),
     "clear": (7, 2, _clear),
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),

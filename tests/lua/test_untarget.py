@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 from taskq import commands
 from taskq.commands import Freed
 from taskq.errors import LeadershipLost
+from tests.lua.lead import told
 from tests.lua.room import T0
 
 WEB = "async;target=web-1"
@@ -44,8 +45,19 @@ def test_a_job_goes_to_the_class_without_its_target(room):
         f"empty {WEB}:0": room.now,
         "wake:async 1": room.now,
         "meta term": str(T0),
+        "classes async": "executor=async",
+        "meta class_version": "2",
     }
     assert names(room) == ["a"]
+
+
+def test_the_class_it_goes_to_is_one_of_the_queues_though_no_job_was_ever_of_it(room):
+    room.add("a", needs="target=web-1")
+    version = room.do(commands.classes).version
+    free(room)
+    assert told(room) == []
+    assert room.do(commands.classes).version > version
+    assert room.do(commands.demand).waiting == 1
 
 
 def test_it_keeps_its_place_its_priority_and_what_else_it_needs(room):
