@@ -14,30 +14,35 @@ if TYPE_CHECKING:
 
 
 def check(world: World, first: str, open_lanes: set[str], before: Dump, after: Dump) -> None:
-    """Compares the lane of the first job that was given with those that were passed over.
+    """Compares the lane of the first job that was given with the levels of which an open lane was passed over.
 
     Which lane is next at a level is its groups' affair: here is known only that it is one of those that stand there,
-    and so no lower than the lowest. Levels where one came with this claim, or may not run, say nothing.
+    and so no lower than the lowest. Levels where one came with this claim say nothing.
     """
     heights = heights_of(before, world.now, int(world.said.age))
-    if first not in heights:
+    led = set(members(before, "lanes:"))
+    if first not in led:
         return  # due only now, or behind a gate that opened
-    there: dict[tuple[str, ...], set[str]] = {}
-    for found in (before, after):
-        for lane in (*members(found, "lanes:"), *members(found, "parked:")):
-            there.setdefault(tuple(lane.split(":")[:2]), set()).add(lane)
-    for level, lanes in there.items():
-        if lanes <= open_lanes and lanes <= heights.keys():
-            lowest = min(heights[lane] for lane in lanes)
-            assert lowest <= heights[first], f"{first} at {heights[first]} came before {level} at {lowest} or higher"
+    came = {level_of(lane) for lane in members(after, "lanes:") if lane not in heights}
+    for level in {level_of(lane) for lane in open_lanes & led} - came:
+        lowest = min(height for lane, height in heights.items() if level_of(lane) == level)
+        assert lowest <= heights[first], f"{first} at {heights[first]} came before {level} at {lowest} or higher"
+
+
+def level_of(lane: str) -> tuple[str, ...]:
+    """Its class and its priority."""
+    return tuple(lane.split(":")[:2])
 
 
 def heights_of(found: Dump, now: int, age_ms: int) -> dict[str, float]:
-    """Each lane that claims are led to, and its level raised by one for each such time that its head has waited."""
-    heights = {}
+    """Each lane with work: its level, raised by one for each such time that its head has waited."""
+    since = {}
     for name, lanes in found.items():
         if name.startswith("lanes:"):
             assert isinstance(lanes, dict)
-            for lane, at in lanes.items():
-                heights[lane] = int(name.split(":")[2]) + max(0, now - at) // age_ms
-    return heights
+            since.update(lanes)
+    for lane in members(found, "parked:"):
+        front = found[f"front:{lane}"]  # only lanes with keys are parked, and these have no body
+        assert isinstance(front, dict)
+        since[lane] = min(front.values())
+    return {lane: int(level_of(lane)[1]) + max(0, now - at) // age_ms for lane, at in since.items()}

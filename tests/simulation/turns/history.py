@@ -28,7 +28,7 @@ class History(Leading):
         acts += [(self.start, 4), (self.reap, 1), (self.sweep, 1), (self.reprioritise, 1), (self.weigh, 1)]
         acts += [(self.reserve, 3), (self.bind, 3), (self.bind_again, 1), (self.give_back, 1), (self.finalize, 1)]
         acts += [(self.cleanup, 1), (self.pause, 1), (self.purge, 1), (self.claim_dry, 1)]
-        acts += [(self.withdraw, 2), (self.untarget, 2)]
+        acts += [(self.withdraw, 2), (self.untarget, 2), (self.age, 1)]
         if self.is_paused:
             acts.append((self.pause, 20))
         chosen, weights = zip(*acts, strict=True)

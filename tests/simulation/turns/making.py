@@ -99,6 +99,10 @@ class Making(World):
     def weigh(self) -> None:
         self.do("weigh", {self.draw.choice(GROUPS[2:]): self.draw.choice((None, 2, 3))})
 
+    def age(self) -> None:
+        """For half of the time lanes age, so fast that a level is nothing, or so that it counts."""
+        self.say("queue", {"age": self.draw.choice(("2000", "100", "", ""))})
+
     def pause(self) -> None:
         """Not for long, or nothing would happen."""
         self.is_paused = not self.is_paused
@@ -111,7 +115,7 @@ class Making(World):
         if told and self.draw.random() < 0.4:
             words: Words = dict.fromkeys(told, "")
         elif entry == "queue":
-            words = self.draw.choice(({"c": "6"}, {"c": "2"}, {"r": "20/1000/5"}, {"age": "2000"}, {"age": ""}))
+            words = self.draw.choice(({"c": "6"}, {"c": "2"}, {"r": "20/1000/5"}))
         elif entry[0] in "*@":
             words = self.draw.choice(({"paused": "1"}, {"until": "+600"}))
             words = {"c": "1"} if entry == "*t" and self.draw.random() < 0.5 else words
