@@ -83,7 +83,7 @@ sim: $(STAMP) ## Compare the scripts with the model over long random histories
 chaos: $(STAMP) ## Strike real processes, servers and connections, the long runs too; prints the table of faults
 	$(PYTEST) tests/chaos --timeout 0 -m "chaos"
 
-zones: $(STAMP) ## Every rule through every change of every zone's clocks, 2020 to 2030, minute by minute
+zones: $(STAMP) ## Rules of every kind through each change of every zone's clocks, 2020 to 2030, minute by minute
 	$(PYTEST) tests/unit --timeout 0 -m "long"
 
 long: zones ## What else takes long: every zone (zones), then tens of thousands of jobs, locks, cancels and rounds
