@@ -248,7 +248,7 @@ class Claimer:
             return False
         if source.early is not None and source.offer is not None:
             (claim, made_ms), source.early = source.early, None
-            return await self._take_in(source, source.offer, claim, made_ms)
+            return await self._take_in(source, source.offer, claim, made_ms) or source.wanted
         if source.offer is None and self._node_age_ms() > NODE_AGE_MS:
             self._alarm.later(_LOOK_AGAIN_S)
             return False
@@ -372,15 +372,19 @@ class Claimer:
         self._kick.set()
 
     def _want(self, source: Source) -> None:
-        source.wanted = True
+        """A claim is due. One that waits for a marker will do: it is let go."""
+        if source.ahead is not None:
+            source.let_go = True
+        else:
+            source.wanted = True
         self._kick.set()
 
     async def _look_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S * random.uniform(0.8, 1.2))
             for source in self._sources:
-                source.wanted |= source.ahead is None or time.monotonic() - source.since > EVERY_S
-            self._kick.set()
+                if source.ahead is None or time.monotonic() - source.since > EVERY_S:
+                    self._want(source)
 
     def _waits(self, source: Source) -> bool:
         """Whether there is anything to wait for: no claim is due or under way, and what it gave wouldn't be lost."""

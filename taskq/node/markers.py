@@ -124,7 +124,7 @@ class Markers:
         if source.ahead is None:
             return False
         free = sum(n for pool, n in self._free(source).items() if n > 0 and is_kind(pool))
-        return not self._waits(source) or source.ahead.limit > free
+        return source.let_go or not self._waits(source) or source.ahead.limit > free
 
     def _woken(self, source: Source, klass: str) -> None:
         if not source.covers(klass):

@@ -63,6 +63,7 @@ class Source:
         ahead: a claim that the server makes once a marker is there: nothing else is claimed until that is answered.
         early: its answer, not yet taken in, and no later than when it was made (monotonic ms).
         since: when that was sent (monotonic s).
+        let_go: it shall be made now, marker or not.
         gave: when a claim last gave jobs (monotonic ms).
         in_doubt: it was sent before and not answered, so it may have got jobs.
         failures: how many claims in a row have failed.
@@ -72,8 +73,8 @@ class Source:
     """
 
     __slots__ = (
-        "ahead", "early", "empty", "failures", "gave", "in_doubt", "keys", "lent", "more", "narrow", "not_before",
-        "offer", "questioned", "request", "since", "told", "version", "wanted", "woken",
+        "ahead", "early", "empty", "failures", "gave", "in_doubt", "keys", "lent", "let_go", "more", "narrow",
+        "not_before", "offer", "questioned", "request", "since", "told", "version", "wanted", "woken",
     )  # fmt: skip
 
     def __init__(self, keys: QueueKeys) -> None:
@@ -85,6 +86,7 @@ class Source:
         self.ahead: Offer | None = None
         self.early: tuple[Claim, int] | None = None
         self.since = 0.0
+        self.let_go = False
         self.gave = 0
         self.in_doubt = False
         self.request = 0
@@ -172,7 +174,7 @@ class Source:
 
     def comes_back(self, early: tuple[Claim, int] | None) -> None:
         """What was claimed ahead has been answered, or else may have been made: then the same is asked by itself."""
-        self.offer, self.ahead, self.early = self.ahead, None, early
+        self.offer, self.ahead, self.early, self.let_go = self.ahead, None, early, False
         self.lent, self.in_doubt = True, early is None
 
     def covers(self, klass: str) -> bool:

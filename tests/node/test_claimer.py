@@ -313,6 +313,15 @@ async def test_what_is_claimed_ahead_while_nobody_renews_is_given_back(play):
     assert played.free_then == {}, "there is no room for it"
 
 
+async def test_what_became_due_while_it_waited_is_claimed_for_once_that_is_answered(play):
+    """The claim ahead offered what was free when it was sent; more is by now."""
+    played = await play()
+    await at_rest(played)
+    played.claimer.resize("async", 8)
+    await await_until(lambda: len(played.redis.claims) == 3, timeout=3)
+    assert [claim[1:3] for claim in played.redis.claims[1:]] == [(2, 6), (3, 10)]
+
+
 async def test_a_time_that_comes_while_it_waits_ends_the_wait(play):
     played = await play(answer(next_ms=50))
     await at_rest(played)
