@@ -40,7 +40,7 @@ def config(*, app: str | None, json_: bool) -> None:
 
 def _of_app(path: str) -> Settings:
     from taskq.app import load_app
-    from taskq.node.load import complaint
+    from taskq.node.worker.load import complaint
 
     resolve(flags=flags().settings)  # a wrong flag is told as one, not as a fault of the app
     try:

@@ -210,7 +210,7 @@ def capacities(words: Sequence[str]) -> dict[str, int | float]:
 
 def memory_limit(text: str | None) -> int:
     """`--max-memory 512MiB` in bytes; 0 = no limit. Refused where the system doesn't tell what a process takes."""
-    from taskq.node.memory import can_weigh
+    from taskq.node.children.memory import can_weigh
     from taskq.units import size_bytes
 
     if text is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from taskq.log import get_logger
-from taskq.node.child import Child
+from taskq.node.children.child import Child
 from taskq.node.doings import running
 
 JOBS_MAX = 250

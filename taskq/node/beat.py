@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from taskq.node.child import Child
+from taskq.node.children.child import Child
 
 EVERY_S = 0.5
 

@@ -13,7 +13,7 @@ from taskq.connection import fitness
 from taskq.connection.translate import will_serve
 from taskq.errors import TaskQError
 from taskq.log import get_logger
-from taskq.node.farewell import first
+from taskq.node.children.farewell import first
 from taskq.node.loop import Outage
 from taskq.settings import Settings
 

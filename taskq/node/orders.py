@@ -12,8 +12,8 @@ from typing import Any
 
 from taskq.commands import Order
 from taskq.log import get_logger
-from taskq.node.allotment import Allotment
-from taskq.node.supervisor import Supervisor
+from taskq.node.children.allotment import Allotment
+from taskq.node.children.supervisor import Supervisor
 
 log = get_logger(__name__)
 

@@ -20,35 +20,35 @@ from taskq import keys, scripts
 from taskq.connection import connect_async
 from taskq.errors import Unavailable, did_you_mean
 from taskq.log import get_logger
-from taskq.node.allotment import Allotment
 from taskq.node.ask import ask
 from taskq.node.beat import Beat
-from taskq.node.burial import Undertaker
-from taskq.node.census import Census
 from taskq.node.channel import Fired, Hello
-from taskq.node.child import COMMAND, Child, is_stopped
-from taskq.node.cores import Cores
+from taskq.node.children.allotment import Allotment
+from taskq.node.children.burial import Undertaker
+from taskq.node.children.child import COMMAND, Child, is_stopped
+from taskq.node.children.cores import Cores
+from taskq.node.children.memory import Memory
+from taskq.node.children.supervisor import Supervisor
+from taskq.node.children.warden import Warden
 from taskq.node.doings import doings, ranging
 from taskq.node.fit import unfit
 from taskq.node.health import Health, PortRefused, answering
-from taskq.node.janitor import Janitor
-from taskq.node.keeper import EVERY_MS, LEASE_PARTS, Keeper
-from taskq.node.leader import Leader
+from taskq.node.leader.census import Census
+from taskq.node.leader.lead import Leader
+from taskq.node.leader.relay import Relay
+from taskq.node.leader.scaler import Scaler
+from taskq.node.leader.schedules import Schedules
+from taskq.node.leader.strays import Strays
+from taskq.node.leader.targets import Targets
 from taskq.node.loop import Outage, turn
-from taskq.node.memory import Memory
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
-from taskq.node.queues import Queues
-from taskq.node.reaper import Reaper
 from taskq.node.registry import Registry
-from taskq.node.relay import Relay
-from taskq.node.scaler import Scaler
-from taskq.node.schedules import Schedules
-from taskq.node.strays import Strays
-from taskq.node.supervisor import Supervisor
-from taskq.node.targets import Targets
+from taskq.node.sweeps.janitor import Janitor
+from taskq.node.sweeps.keeper import EVERY_MS, LEASE_PARTS, Keeper
+from taskq.node.sweeps.queues import Queues
+from taskq.node.sweeps.reaper import Reaper
 from taskq.node.timetable import Timetable
-from taskq.node.warden import Warden
 from taskq.schedules import Run
 from taskq.settings import Settings
 

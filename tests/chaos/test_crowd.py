@@ -12,7 +12,7 @@ import pytest
 
 from taskq import commands
 from taskq.commands import Done, NewJob
-from taskq.node.scheduler import LIMIT
+from taskq.node.sweeps.scheduler import LIMIT
 from taskq.scripts import load
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ import logging
 import pytest
 
 from taskq import commands, keys
-from taskq.node.leader import TTL_MS
+from taskq.node.leader.lead import TTL_MS
 from tests.waiting import wait_until
 
 log = logging.getLogger(__name__)

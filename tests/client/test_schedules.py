@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from taskq import InvalidTransition, ScheduleNotFound, TaskQ
-from taskq.node.load import greeting
+from taskq.node.worker.load import greeting
 
 
 @pytest.fixture

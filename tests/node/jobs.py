@@ -5,12 +5,12 @@ import inspect
 from taskq import codec
 from taskq.commands import Claimed
 from taskq.errors import BadArguments
-from taskq.node.running import Running
+from taskq.node.worker.running import Running
 from taskq.retry import Backoff
 
 
 class FakeKnown:
-    """As `taskq.node.known.Known`, around any function."""
+    """As `taskq.node.worker.known.Known`, around any function."""
 
     def __init__(self, fn=None, executor="async", timeout_ms=0, kill_after_ms=0, backoff=None):
         self.place = -1

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 
-from taskq.node.account import Account, awaited
+from taskq.node.worker.account import Account, awaited
 from tests.node.jobs import running
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from taskq.node.allotment import Allotment
 from taskq.node.channel import Limits
+from taskq.node.children.allotment import Allotment
 from taskq.node.table import Entry
 
 

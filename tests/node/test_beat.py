@@ -1,8 +1,8 @@
 """The node's beat stands in every child's table, without Redis and without waiting."""
 
 from taskq.node.beat import EVERY_S, Beat
-from taskq.node.claimer import NODE_AGE_MS
 from taskq.node.table import now_ms
+from taskq.node.worker.claimer import NODE_AGE_MS
 
 
 async def test_a_step_beats_in_every_table(ground, monkeypatch):

@@ -4,9 +4,9 @@ import pytest
 
 from taskq import commands, keys
 from taskq.errors import ServerUnsupported, TaskQError
-from taskq.node import burial
-from taskq.node.burial import Undertaker, plan, verb_for
 from taskq.node.channel import Hello
+from taskq.node.children import burial
+from taskq.node.children.burial import Undertaker, plan, verb_for
 from taskq.node.table import Entry
 
 

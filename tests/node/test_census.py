@@ -3,7 +3,7 @@
 import time
 
 from taskq import commands, keys
-from taskq.node.census import EVERY_S, LOOK_S, Census
+from taskq.node.leader.census import EVERY_S, LOOK_S, Census
 
 
 def entered(c, node, silent_ms):

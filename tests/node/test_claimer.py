@@ -9,10 +9,10 @@ from taskq import keys
 from taskq.commands import Claim, Classes
 from taskq.connection import Woken
 from taskq.errors import Unavailable
-from taskq.node import claimer as module
-from taskq.node.claimer import Claimer
 from taskq.node.loop import Outage
-from taskq.node.source import Source
+from taskq.node.worker import claimer as module
+from taskq.node.worker.claimer import Claimer
+from taskq.node.worker.source import Source
 from tests.node.jobs import claimed
 from tests.waiting import await_until
 

@@ -8,9 +8,9 @@ import pytest
 from taskq import keys
 from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.errors import Unavailable
-from taskq.node import committer as module
-from taskq.node.committer import Committer
 from taskq.node.loop import Outage
+from taskq.node.worker import committer as module
+from taskq.node.worker.committer import Committer
 from tests.node.jobs import running
 from tests.waiting import await_until
 

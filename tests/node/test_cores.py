@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taskq.node.cores import Cores, cpu_s
+from taskq.node.children.cores import Cores, cpu_s
 
 
 class Dummy:

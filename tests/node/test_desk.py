@@ -8,9 +8,9 @@ import structlog
 
 from taskq import keys
 from taskq.commands import Done
-from taskq.node.desk import Desk
-from taskq.node.running import Stop
 from taskq.node.table import Table, now_ms
+from taskq.node.worker.desk import Desk
+from taskq.node.worker.running import Stop
 from tests.node.jobs import FakeKnown, claimed
 from tests.waiting import await_until
 
@@ -180,7 +180,7 @@ async def test_jobs_whose_worker_died_twice_begin_one_at_a_time(parts):
 
 
 async def test_one_that_has_run_for_a_while_keeps_the_next_no_longer(parts, monkeypatch):
-    monkeypatch.setattr("taskq.node.suspects.PROOF_S", 0.01)
+    monkeypatch.setattr("taskq.node.worker.suspects.PROOF_S", 0.01)
     await parts.start(suspect("default:1", 1), suspect("default:2", 2))
     await await_until(lambda: len(parts.begun) == 2)
 

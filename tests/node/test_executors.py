@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from taskq.node.executors import Threads
+from taskq.node.worker.executors import Threads
 
 var = contextvars.ContextVar("var", default="unset")
 

@@ -9,10 +9,10 @@ import pytest
 SCRIPT = """
 import asyncio, os, sys, time
 from taskq import codec
-from taskq.node import forked, turning
-from taskq.node.executors import Threads
-from taskq.node.pipeline import Pipeline
-from taskq.node.runners import Runners
+from taskq.node.worker import forked, turning
+from taskq.node.worker.executors import Threads
+from taskq.node.worker.pipeline import Pipeline
+from taskq.node.worker.runners import Runners
 from tests.node.jobs import FakeKnown, running
 
 def fork(then):

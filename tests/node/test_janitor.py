@@ -4,8 +4,8 @@ import time
 
 from taskq import commands
 from taskq.commands import Done, NewJob
-from taskq.node import janitor
-from taskq.node.janitor import Janitor
+from taskq.node.sweeps import janitor
+from taskq.node.sweeps.janitor import Janitor
 
 
 def wall_ms():

@@ -6,7 +6,7 @@ import pytest
 
 from taskq import Backoff, Concurrency, TaskQ, Unique
 from taskq.app import load_app
-from taskq.node.load import complaint, greeting
+from taskq.node.worker.load import complaint, greeting
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 from taskq import commands
 from taskq.errors import Unavailable
-from taskq.node import claimer as module
-from taskq.node.claimer import Claimer
 from taskq.node.loop import Outage
+from taskq.node.worker import claimer as module
+from taskq.node.worker.claimer import Claimer
 from tests.waiting import await_until
 
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from taskq.node import memory
-from taskq.node.memory import Memory, can_weigh, resident
+from taskq.node.children import memory
+from taskq.node.children.memory import Memory, can_weigh, resident
 
 LIMIT = 100
 

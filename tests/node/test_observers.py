@@ -6,7 +6,7 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from taskq.node.observers import Teller
+from taskq.node.worker.observers import Teller
 from taskq.schedules import Run
 from taskq.schedules.run import instant
 from tests.waiting import await_until

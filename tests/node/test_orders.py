@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from taskq.commands import Order
-from taskq.node.allotment import Allotment
-from taskq.node.burial import Undertaker
 from taskq.node.channel import Slots
+from taskq.node.children.allotment import Allotment
+from taskq.node.children.burial import Undertaker
+from taskq.node.children.supervisor import Supervisor
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
-from taskq.node.supervisor import Supervisor
 from tests.waiting import await_until
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("stand_in.py")))

@@ -9,9 +9,9 @@ import pytest
 from taskq import codec
 from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.errors import BadArguments, InvalidPayload, UnknownTask
-from taskq.node import outcome
-from taskq.node.outcome import WrongExecutor
-from taskq.node.running import Stop
+from taskq.node.worker import outcome
+from taskq.node.worker.outcome import WrongExecutor
+from taskq.node.worker.running import Stop
 from taskq.retry import Backoff, Discard, Retry, Snooze
 from tests.node.jobs import FakeKnown, running
 

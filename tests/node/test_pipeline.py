@@ -14,10 +14,10 @@ from taskq.codec.wire import Code
 from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.current import current
 from taskq.errors import BadRecord, NotInJob, UnknownTask
-from taskq.node.executors import Threads
-from taskq.node.outcome import WrongExecutor
-from taskq.node.pipeline import NotBegun, Pipeline, begin, look_up
-from taskq.node.running import Stop
+from taskq.node.worker.executors import Threads
+from taskq.node.worker.outcome import WrongExecutor
+from taskq.node.worker.pipeline import NotBegun, Pipeline, begin, look_up
+from taskq.node.worker.running import Stop
 from taskq.retry import Backoff, Discard, Retry, Snooze
 from tests.node.jobs import FakeKnown, running
 from tests.waiting import await_until
@@ -205,7 +205,7 @@ async def test_a_log_that_fails_costs_no_job_its_end(way, monkeypatch):
     async def boom():
         raise ValueError
 
-    monkeypatch.setattr("taskq.node.pipeline.tell", broken)
+    monkeypatch.setattr("taskq.node.worker.pipeline.tell", broken)
     ending = await way.run(boom)
     assert ending.verb == "retry"
     assert error_of(ending)["type"] == "ValueError"
@@ -254,8 +254,8 @@ async def test_an_outcome_that_can_not_be_told_is_a_failed_attempt(way, monkeypa
     def broken(*_args, **_named):
         raise SystemExit("no")
 
-    monkeypatch.setattr("taskq.node.outcome.of_error", broken)
-    monkeypatch.setattr("taskq.node.outcome.of_value", broken)
+    monkeypatch.setattr("taskq.node.worker.outcome.of_error", broken)
+    monkeypatch.setattr("taskq.node.worker.outcome.of_value", broken)
     ending = await way.run(add, args=(1,), attempt=attempt)
     assert ending.verb == verb
     assert "could not be told: SystemExit: no" in error_of(ending)["message"]

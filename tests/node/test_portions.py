@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskq.needs import part_of
-from taskq.node.portions import Portions
+from taskq.node.children.portions import Portions
 
 
 def test_whole_units_stay_whole_and_the_odd_ones_go_to_the_first():

@@ -1,6 +1,6 @@
 """How many jobs a worker may run, and whom it tells."""
 
-from taskq.node.quota import Quota
+from taskq.node.worker.quota import Quota
 
 
 def quota(most):

@@ -6,9 +6,9 @@ import pytest
 
 from taskq import commands
 from taskq.errors import Unavailable
-from taskq.node import reaper
-from taskq.node.queues import Queues
-from taskq.node.reaper import Reaper
+from taskq.node.sweeps import reaper
+from taskq.node.sweeps.queues import Queues
+from taskq.node.sweeps.reaper import Reaper
 
 
 def wall_ms():

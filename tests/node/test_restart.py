@@ -1,6 +1,6 @@
 """When a dead worker is started again."""
 
-from taskq.node.restart import Restarts
+from taskq.node.children.restart import Restarts
 
 
 def test_at_once_then_ever_later():

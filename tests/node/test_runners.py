@@ -5,7 +5,7 @@ import contextvars
 
 import pytest
 
-from taskq.node.runners import Runners
+from taskq.node.worker.runners import Runners
 from tests.node.jobs import running
 from tests.waiting import await_until
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from taskq.node.scale import DRAIN_S, EVERY_S, Crew, Load, Reading, Site, Steady, balance, divide, hands, share
+from taskq.node.leader.scale import DRAIN_S, EVERY_S, Crew, Load, Reading, Site, Steady, balance, divide, hands, share
 
 LOW, HIGH = 2, 40
 EACH = 10  # slots of a worker, in the simulation of workers

@@ -10,7 +10,7 @@ import pytest
 
 from taskq import commands, keys
 from taskq.commands import Done, Registered
-from taskq.node.scaler import AGAIN, Scaler, scaled_of
+from taskq.node.leader.scaler import AGAIN, Scaler, scaled_of
 
 
 class Cluster:
@@ -60,7 +60,7 @@ async def cluster(ground):
 def ticking(monkeypatch):
     """The queue is read five seconds later each time, by a clock of the test's."""
     real, clock = commands.demand, itertools.count(int(time.time() * 1000), 5_000)
-    monkeypatch.setattr("taskq.node.scaler.commands.demand", lambda q: real(q, now=next(clock)))
+    monkeypatch.setattr("taskq.node.leader.scaler.commands.demand", lambda q: real(q, now=next(clock)))
 
 
 def said(lines, event):

@@ -3,8 +3,8 @@
 import pytest
 
 from taskq import commands
-from taskq.node import reaper, scheduler
-from taskq.node.reaper import Reaper
+from taskq.node.sweeps import reaper, scheduler
+from taskq.node.sweeps.reaper import Reaper
 from tests.waiting import await_until
 
 

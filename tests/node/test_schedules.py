@@ -8,10 +8,10 @@ from taskq import commands, keys
 from taskq.calendar import every, rule_text
 from taskq.commands import Declared
 from taskq.node.channel import Hello
-from taskq.node.leader import Leader
-from taskq.node.queues import Queues
-from taskq.node.relay import Relay
-from taskq.node.schedules import IDLE_S, Schedules
+from taskq.node.leader.lead import Leader
+from taskq.node.leader.relay import Relay
+from taskq.node.leader.schedules import IDLE_S, Schedules
+from taskq.node.sweeps.queues import Queues
 from taskq.node.timetable import Timetable, parts
 from taskq.schedules import Run
 from taskq.schedules.template import Template

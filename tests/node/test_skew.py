@@ -39,7 +39,7 @@ def test_a_slow_answer_is_no_difference(lines):
 
 async def test_each_pulse_is_a_look(ground, lines, monkeypatch):
     from taskq import keys
-    from taskq.node.leader import Leader
+    from taskq.node.leader.lead import Leader
 
     leader = Leader(ground.queues(), keys.cluster(ground.namespace), "n", skew=Skew(lambda: 1_000.0))
     await leader.step()

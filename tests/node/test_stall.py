@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 
 from taskq.errors import Unavailable
 from taskq.node.loop import Outage
-from taskq.node.stall import Stall
+from taskq.node.worker.stall import Stall
 from tests.node.jobs import running
 
 

@@ -8,9 +8,9 @@ import pytest
 from taskq import commands, keys
 from taskq.commands import Done, NewJob, Registered
 from taskq.errors import Unavailable
-from taskq.node import strays
-from taskq.node.queues import Queues
-from taskq.node.strays import AT_ONCE, EVERY_S, LOOK_S, Strays
+from taskq.node.leader import strays
+from taskq.node.leader.strays import AT_ONCE, EVERY_S, LOOK_S, Strays
+from taskq.node.sweeps.queues import Queues
 
 LEASE_MS = 8_000
 
@@ -127,7 +127,7 @@ async def test_classes_that_no_job_needs_go_and_so_does_what_lapsed(leader, grou
     await ground.do(commands.reserve(ground.q, token="default:r", key="k", most=9, ttl_ms=1000, now=then))
     await ground.do(commands.cancel(ground.q, ["default:a"]))
     await leader.known("default")
-    monkeypatch.setattr("taskq.node.janitor.CLASSES_EVERY_S", 0)
+    monkeypatch.setattr("taskq.node.sweeps.janitor.CLASSES_EVERY_S", 0)
     await leader.step()
     assert not ground.raw.exists(ground.q.fixed("reservations"))
     assert (await ground.do(commands.classes(ground.q))).classes

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from taskq.node.succession import until_replaced
+from taskq.node.children.succession import until_replaced
 from taskq.node.table import now_ms
 from tests.waiting import await_until
 

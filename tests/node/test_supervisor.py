@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from taskq.node.burial import Undertaker
-from taskq.node.memory import Memory
+from taskq.node.children.burial import Undertaker
+from taskq.node.children.memory import Memory
+from taskq.node.children.supervisor import Supervisor
+from taskq.node.children.warden import Warden
 from taskq.node.options import NodeOptions
-from taskq.node.supervisor import Supervisor
-from taskq.node.warden import Warden
 from tests.waiting import await_until
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("stand_in.py")))
@@ -134,7 +134,7 @@ async def test_the_death_is_noticed_within_100_ms(supervise):
 
 
 async def test_a_start_that_the_system_refuses_is_tried_again(supervise, monkeypatch):
-    from taskq.node import child as child_module
+    from taskq.node.children import child as child_module
 
     spawn, refusals = child_module.subprocess.Popen, [OSError("no memory"), OSError("no memory")]
 
@@ -174,7 +174,7 @@ async def test_a_burst_replaces_a_worker_that_dies(supervise):
 
 
 async def test_one_that_has_drained_but_does_not_exit_is_ended(supervise, monkeypatch):
-    monkeypatch.setattr("taskq.node.supervisor._LINGER_S", 0.1)
+    monkeypatch.setattr("taskq.node.children.supervisor._LINGER_S", 0.1)
     supervisor, run = await supervise("lingers", burst=True)
     await asyncio.wait_for(run, 5)
     assert not supervisor.killed

@@ -7,7 +7,7 @@ import pytest
 
 from taskq import commands, keys
 from taskq.commands import NewJob
-from taskq.node.targets import EVERY_S, GAP_S, PATIENCE_S, Targets, amiss
+from taskq.node.leader.targets import EVERY_S, GAP_S, PATIENCE_S, Targets, amiss
 
 
 class Leader:
@@ -134,7 +134,7 @@ async def test_what_was_not_watched_does_not_count(leader):
 
 
 async def test_queues_have_their_turns(leader, monkeypatch):
-    monkeypatch.setattr("taskq.node.targets.AT_ONCE", 1)
+    monkeypatch.setattr("taskq.node.leader.targets.AT_ONCE", 1)
     for name in ("a", "b", "z"):
         await leader.ground.do(commands.register_queue(leader.c, name))
     await leader.add("x", "n1")

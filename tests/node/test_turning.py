@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from taskq.node import turning
+from taskq.node.worker import turning
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])

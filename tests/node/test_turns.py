@@ -2,7 +2,7 @@
 
 import pytest
 
-from taskq.node.turns import Turns
+from taskq.node.worker.turns import Turns
 
 
 def play(turns, names, claims, jobs=1):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from taskq.node.children.warden import Warden, could_hold, overdue
 from taskq.node.table import Entry, Table, now_ms
-from taskq.node.warden import Warden, could_hold, overdue
 
 
 def entry(slot, *, deadline=0, threaded=False):
@@ -50,7 +50,7 @@ def clock(monkeypatch):
             self.now += ms
 
     clock = Clock()
-    monkeypatch.setattr("taskq.node.warden.now_ms", lambda: clock.now)
+    monkeypatch.setattr("taskq.node.children.warden.now_ms", lambda: clock.now)
     monkeypatch.setattr("taskq.node.table.now_ms", lambda: clock.now)
     return clock
 

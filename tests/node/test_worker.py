@@ -10,9 +10,9 @@ from taskq import Backoff, Discard, Retry, Snooze, TaskQ, commands, current
 from taskq.codec import encode_value
 from taskq.errors import JobCancelled, JobFailed, JobTimeout
 from taskq.node.channel import Ageing, Drain, Drained, Ready, Recycle, Refused, Start, Stop, Verdict
-from taskq.node.load import greeting
 from taskq.node.table import Table
-from taskq.node.worker import Worker
+from taskq.node.worker.load import greeting
+from taskq.node.worker.process import Worker
 from tests.waiting import await_until
 
 seen = []
@@ -336,7 +336,7 @@ async def test_the_node_is_told_of_a_finish_that_redis_refuses(app, play, monkey
     async def refuse(_commands):
         raise ValueError("damaged")
 
-    monkeypatch.setattr("taskq.node.committer.again_s", lambda _failures: 0.001)
+    monkeypatch.setattr("taskq.node.worker.committer.again_s", lambda _failures: 0.001)
     worker = await play()
     worker.worker.committer._send = refuse
     job = await ends.aenqueue()
@@ -483,7 +483,7 @@ async def test_a_worker_that_is_idle_again_holds_two_connections(app, play, raw,
         await asyncio.sleep(0.01)
 
     monkeypatch.setattr("taskq.connection.lines.SPARE_S", 0.2)
-    monkeypatch.setattr("taskq.node.claimer.EVERY_S", 0.05)
+    monkeypatch.setattr("taskq.node.worker.claimer.EVERY_S", 0.05)
     worker = await play()
     # Several calls at a time, as when a busy worker claims and finishes.
     await asyncio.gather(*(worker.worker.server.ping() for _ in range(5)))

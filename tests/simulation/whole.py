@@ -20,9 +20,9 @@ from taskq import commands, keys
 from taskq.calendar import every, next_after, rule_text
 from taskq.commands import Declared, Done, Failure, NewJob, Release
 from taskq.errors import LeadershipLost, Unavailable
-from taskq.node.leader import Leader
-from taskq.node.relay import Relay
-from taskq.node.schedules import Schedules
+from taskq.node.leader.lead import Leader
+from taskq.node.leader.relay import Relay
+from taskq.node.leader.schedules import Schedules
 from taskq.schedules.template import Template, job_id
 from tests.lua.room import T0
 from tests.simulation.terms import Terms

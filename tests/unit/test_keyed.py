@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from taskq import BadArguments, Concurrency, Debounce, Lock, Options, Rate, TaskQ, Throttle, Unique, lanes
 from taskq.keyed import shared_limits
-from taskq.node.load import greeting
+from taskq.node.worker.load import greeting
 from taskq.options import heard, told
 
 KEY_SAFE = re.compile(r"[A-Za-z0-9._~@+/%-]{1,64}")

@@ -1,0 +1,4 @@
+"""What every node does for the queues it serves, one loop a file: renew leases, reap, promote, prune.
+
+Each is safe for anyone at any time; whoever comes second finds nothing to do.
+"""
