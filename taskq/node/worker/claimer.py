@@ -356,9 +356,11 @@ class Claimer:
     # --- waking
 
     def _ahead(self, sources: Sequence[Source]) -> tuple[Source, Command[Claim]] | None:
-        """What the server shall claim for us as soon as it has a marker: from the queue that gave something last."""
+        """What the server shall claim as soon as it has a marker: from the queue that gave something last. Not if it is
+        known when the next is due: that is claimed to the moment, and one claim is under way at a time.
+        """
         source = max(sources, key=lambda each: each.gave)
-        if not self._waits(source) or source.keys.name in self._beside:
+        if not self._waits(source) or source.keys.name in self._beside or self._alarm.knows(source.keys.name):
             return None
         offer = source.ask_ahead(self._offered(source), self._pools.slots, self._left(source), time.monotonic())
         if offer is None:

@@ -20,6 +20,8 @@ from taskq.node.worker.source import Source
 from taskq.record.failure import line_of
 
 BLOCK_S = 5.0
+#: The loop's turns until what was claimed ahead is taken in, so that it is known what to wait for, and has begun.
+_TURNS_FIRST = 4
 
 log = get_logger(__name__)
 
@@ -124,7 +126,8 @@ class Watch:
             if woken.key is not None:
                 self._woken(*markers[woken.key])
             if source is not None:
-                await asyncio.sleep(0)  # what was claimed is taken in first: then it is known what to wait for
+                for _ in range(_TURNS_FIRST):
+                    await asyncio.sleep(0)
 
     def _markers(self) -> dict[str, tuple[Source, str]]:
         """The markers to wait for, and what each is of."""
