@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from taskq.commands.command import Command
 from taskq.connection.aio import AsyncServer
-from taskq.connection.lines import Woken
 from taskq.connection.sync import Server
 from taskq.connection.translate import passing
 from taskq.errors import Unavailable
@@ -21,7 +20,6 @@ from taskq.settings import Settings
 __all__ = [
     "AsyncServer",
     "Server",
-    "Woken",
     "connect",
     "connect_async",
     "passes",

@@ -20,7 +20,7 @@ from taskq.connection.cluster import REDIRECTS_MAX, Place, Route
 from taskq.connection.dial import GREETING_S, AsyncDial
 from taskq.connection.durable import Wanted, missing
 from taskq.connection.failed import Failed
-from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait, Woken
+from taskq.connection.lines import CONNECTIONS_MAX, Lines, Wait
 from taskq.connection.listen import Channel, Listener
 from taskq.connection.login import login_of
 from taskq.connection.patience import Patience, soonest
@@ -97,20 +97,14 @@ class AsyncServer:
         """
         return bool(await self._persist(lambda patience: self._send(None, ("PING",), patience), deadline_s) == b"PONG")
 
-    async def block(self, keys: Sequence[str], timeout_s: float, then: Command[T] | None = None) -> Woken[T]:
-        """Waits for a marker on one of the keys and takes it.
+    async def block(self, keys: Sequence[str], timeout_s: float) -> str | None:
+        """Waits for a marker on one of the keys and takes it; None if none came in time or `unblock` was called.
 
         Runs on a connection of its own, one call at a time. In a cluster all keys must be of one queue, and each queue
         may be waited for beside the others.
 
-        Args:
-            keys: the markers.
-            timeout_s: for how long.
-            then: of the same queue; sent at once behind the wait, so that the server does it the moment the wait ends,
-                however it ends, and nobody sleeps on the way.
-
         Raises:
-            Unavailable: the connection broke. What was to be done then may have been done, or may yet be.
+            Unavailable: the connection broke.
         """
         wait = self._lines().waits[self._where.group(keys[0])]
         timeout_s = max(timeout_s, _BLOCK_MIN_S)
@@ -119,13 +113,14 @@ class AsyncServer:
             timeout_s, margin_s = min(timeout_s, _BLOCK_MAX_S), _BLOCK_MAX_MARGIN_S
         try:
             async with asyncio.timeout(timeout_s + margin_s):
-                return await self._pop(wait, keys, timeout_s, then)
+                reply = await self._pop(wait, keys, timeout_s)
         except BaseException as error:
             await wait.close()
             if isinstance(error, Exception):
                 await self._doubt(wait.place, error)
                 raise translated(error, self._dial.address) from error
             raise
+        return reply[0].decode() if reply else None
 
     async def unblock(self, key: str = "") -> None:
         """Lets a `block` that is under way return at once; in a cluster the one for the queue of this key. Without one
@@ -355,42 +350,24 @@ class AsyncServer:
             await lines.leave_others(place)
         return await self._dial.open(place)
 
-    async def _pop(self, wait: Wait, keys: Sequence[str], timeout_s: float, then: Command[T] | None) -> Woken[T]:
+    async def _pop(self, wait: Wait, keys: Sequence[str], timeout_s: float) -> Any:
         import redis.exceptions as redis_errors
 
-        packed = wire.wait(keys, timeout_s, then)
         for _ in range(REDIRECTS_MAX):
             place = (await self._route(keys[0])).place
             if wait.connection is not None and wait.place != place:
                 await wait.close()
             connection = wait.connection or await wait.open(self._dial, place)
             try:
-                sent_ms = time.monotonic_ns() // 1_000_000
-                await connection.send_packed_command(packed)
-                return await self._awaited(connection, sent_ms, then)
+                await connection.send_command("BZPOPMIN", *keys, timeout_s)
+                return await connection.read_response()
             except (redis_errors.AskError, redis_errors.TryAgainError) as error:  # also MovedError
                 further = self._where.follow(error, wait.place)
-                if then is not None:
-                    await wait.close()  # the answer to that is still to come
                 if further is None or further.asking:  # the queue stands still while its slot moves
                     await asyncio.sleep(_ON_THE_MOVE_S)
-                    return Woken(None)
+                    return None
                 await wait.close()
-        return Woken(None)
-
-    async def _awaited(self, connection: Connection, sent_ms: int, then: Command[T] | None) -> Woken[T]:
-        import redis.exceptions as redis_errors
-
-        clock: Any = None if then is None else await connection.read_response()
-        popped = await connection.read_response()
-        key = popped[0].decode() if popped else None
-        if then is None:
-            return Woken(key)
-        offset_ms = sent_ms - (int(clock[0]) * 1000 + -(-int(clock[1]) // 1000))  # it was read after it was asked for
-        try:
-            return Woken(key, then.read(await connection.read_response()), offset_ms)
-        except redis_errors.ResponseError:
-            return Woken(key)  # whoever wants it sends it by itself, and hears what the matter is
+        return None
 
     async def _route(self, key: str | None, patience: Patience | None = None) -> Route:
         if self._where.kind == "single":

@@ -10,7 +10,7 @@ import weakref
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
 from taskq.connection.cluster import Place
 from taskq.connection.dial import AsyncDial
@@ -20,26 +20,10 @@ from taskq.connection.turns import Turns
 if TYPE_CHECKING:
     from redis.asyncio import Connection
 
-T = TypeVar("T")
-
 #: Connections a loop holds for calls to a node at most; further calls wait their turn within their deadline.
 CONNECTIONS_MAX = 32
 #: One that wasn't needed for so long is closed, unless it is the last.
 SPARE_S = 10.0
-
-
-class Woken(NamedTuple, Generic[T]):
-    """How a wait for a marker ended.
-
-    Attributes:
-        key: of the marker that was taken; None if none came in time, or the wait was ended early.
-        answer: to what was to be done then; None if the server refused it.
-        offset_ms: what to add to a time in ms of the server's clock to have a monotonic one that is no later.
-    """
-
-    key: str | None
-    answer: T | None = None
-    offset_ms: int = 0
 
 
 class Wait:

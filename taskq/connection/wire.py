@@ -29,13 +29,3 @@ def call(command: Command[Any], *, source: bool = False) -> tuple[Any, ...]:
 def many(commands: Iterable[Command[Any]]) -> bytes:
     """Operations, one after the other, their scripts by hash."""
     return b"".join([pack_command(call(each)) for each in commands])
-
-
-def wait(keys: Iterable[str], timeout_s: float, then: Command[Any] | None) -> bytes:
-    """A wait for a marker; what is to be done when it ends stands behind it, and the server's clock before it."""
-    words: tuple[Any, ...] = ("BZPOPMIN", *keys, timeout_s)
-    blocking: bytes = pack_command(words)
-    if then is None:
-        return blocking
-    clock: bytes = pack_command(("TIME",))
-    return clock + blocking + many((then,))

@@ -31,7 +31,7 @@ class Line:
             raise Unavailable("cut")
         return answer
 
-    async def block(self, _keys, _timeout_s, _then):
+    async def block(self, _keys, _timeout_s):
         await asyncio.Event().wait()
 
     async def unblock(self, _key):

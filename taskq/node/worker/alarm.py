@@ -35,11 +35,6 @@ class Alarm:
         if in_ms is not None:
             self._due[queue] = asyncio.get_running_loop().call_later((in_ms + 1) / 1000, want)
 
-    def knows(self, queue: str) -> bool:
-        """Whether something of a queue will be due."""
-        timer = self._due.get(queue)
-        return timer is not None and timer.when() > asyncio.get_running_loop().time()
-
     def cancel(self) -> None:
         """Ring no more."""
         for timer in [*self._due.values(), self._again]:

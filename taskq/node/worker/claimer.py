@@ -16,8 +16,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from taskq import needs
-from taskq.commands import Claim, Command
-from taskq.connection import Woken
+from taskq.commands import Claim
 from taskq.errors import Unavailable
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
@@ -107,8 +106,6 @@ class Claimer:
             beside=self._beside,
             free=lambda source: self._pools.of(source.keys.name),
             waits=self._waits,
-            ahead=self._ahead,
-            back=self._back,
             kick=self._kick.set,
             stopped=self._stopped,
             outage=outage,
@@ -127,10 +124,6 @@ class Claimer:
     def freed(self, kind: str, queue: str, *takes: tuple[str, int]) -> None:
         """A slot is free again, that a job of this queue had, and what else it took."""
         self._pools.freed(kind, queue, *takes)
-        self._kick.set()
-
-    def beware(self) -> None:
-        """The node is silent: see that nothing is claimed ahead any more, since nobody would renew it."""
         self._kick.set()
 
     def limit(self, slots: Mapping[str, int]) -> None:
@@ -199,13 +192,12 @@ class Claimer:
                 self._kick.clear()
                 await self._round()
                 self._look_at_the_waits()
-            while open_ := [each for each in waiting if not each.done()]:
-                self._look_at_the_waits()
-                await asyncio.wait(open_, timeout=_UNBLOCK_AGAIN_S)
-                await self._round()
             while any(source.offer is not None for source in self._sources):
                 await self._round()  # a claim in doubt may have given jobs: they must be known to be released
                 await asyncio.sleep(_LOOK_AGAIN_S)
+            while not all(each.done() for each in waiting):
+                self._look_at_the_waits()
+                await asyncio.wait(waiting, timeout=_UNBLOCK_AGAIN_S)
             await self._markers.pass_on(everything=True, last=True)
         finally:
             self._answered.set()
@@ -232,23 +224,15 @@ class Claimer:
         free = self._pools.of(source.keys.name)
         return Pools.of_kinds(free, lambda _, n: self._turns.part(source.keys.name, n, contending))
 
-    def _fitting(self, jobs: int) -> Mapping[str, int]:
-        """What there is for jobs whose slots weren't kept: nothing, if nobody would renew them."""
-        fit = self._node_age_ms() <= NODE_AGE_MS and jobs <= self._room()
-        return self.free if fit else {}
-
     def _left(self, source: Source) -> int:
         """How many more jobs of this queue may be claimed."""
-        in_doubt = sum(each.limit for source in self._sources for each in (source.offer, source.ahead) if each)
+        in_doubt = sum(each.offer.limit for each in self._sources if each.offer is not None)
         return self._pools.left(source.keys.name, self._room() - in_doubt)
 
     async def _claim(self, source: Source) -> bool:
         """One claim, if one is due. Whether it got all it asked for: then the best queue is asked again first."""
         if ((self.stopping or self._resting) and source.offer is None) or source.keys.name in self._beside:
             return False
-        if source.early is not None and source.offer is not None:
-            (claim, made_ms), source.early = source.early, None
-            return await self._take_in(source, source.offer, claim, made_ms) or source.wanted
         if source.offer is None and self._node_age_ms() > NODE_AGE_MS:
             self._alarm.later(_LOOK_AGAIN_S)
             return False
@@ -274,22 +258,16 @@ class Claimer:
         except Exception as error:  # noqa: BLE001 (a claimer that ends would leave a worker that does nothing)
             self._failed(source, offer, error)
             return False
-        return await self._take_in(source, offer, claim, sent_ms)
-
-    async def _take_in(self, source: Source, offer: Offer, claim: Claim, made_ms: int) -> bool:
-        """What a claim gave, that was made no earlier than this (monotonic ms). Whether it got all it asked for."""
         self._outage.ends(source.keys.name)
-        until_ms = made_ms + self._lease_ms
+        until_ms, room = sent_ms + self._lease_ms, (self.free,) if source.lent else ()
         if claim.jobs and time.monotonic_ns() // 1_000_000 > until_ms - self._lease_ms // 2:
             # Read late: this process stood still, or the server did. Others may have these jobs, or may soon. Asked
             # for once more they are what of them is still ours, for a whole lease.
             source.in_doubt = True
             self._kick.set()
             return False
-        room = (self._fitting(len(claim.jobs)),) if source.lent else ()
         got = self._start(source.keys, claim.jobs, until_ms, *room) if claim.jobs else {}
         self._pools.running[source.keys.name] += len(claim.jobs)
-        source.gave = made_ms if claim.jobs else source.gave
         self._turns.took(source.keys.name, len(claim.jobs))
         self._take_back(source, offer, got)
         source.answer(claim, got)
@@ -355,38 +333,16 @@ class Claimer:
 
     # --- waking
 
-    def _ahead(self, sources: Sequence[Source]) -> tuple[Source, Command[Claim]] | None:
-        """What the server shall claim as soon as it has a marker: from the queue that gave something last. Not if it is
-        known when the next is due: that is claimed to the moment, and one claim is under way at a time.
-        """
-        source = max(sources, key=lambda each: each.gave)
-        if not self._waits(source) or source.keys.name in self._beside or self._alarm.knows(source.keys.name):
-            return None
-        offer = source.ask_ahead(self._offered(source), self._pools.slots, self._left(source), time.monotonic())
-        if offer is None:
-            return None
-        return source, offer.command(source.keys, self._worker, self._lease_ms)
-
-    def _back(self, source: Source, woken: Woken[Claim] | None) -> None:
-        """What that gave; asked for once more, if it isn't known."""
-        answer = woken.answer if woken is not None else None
-        source.comes_back(None if woken is None or answer is None else (answer, answer.at_ms + woken.offset_ms))
-        self._kick.set()
-
     def _want(self, source: Source) -> None:
-        """A claim is due. One that waits for a marker will do: it is let go."""
-        if source.ahead is not None:
-            source.let_go = True
-        else:
-            source.wanted = True
+        source.wanted = True
         self._kick.set()
 
     async def _look_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S * random.uniform(0.8, 1.2))
             for source in self._sources:
-                if source.ahead is None or time.monotonic() - source.since > EVERY_S:
-                    self._want(source)
+                source.wanted = True
+            self._kick.set()
 
     def _waits(self, source: Source) -> bool:
         """Whether there is anything to wait for: no claim is due or under way, and what it gave wouldn't be lost."""

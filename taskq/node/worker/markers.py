@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from taskq import commands
-from taskq.commands import Claim, Command
-from taskq.connection import Woken
 from taskq.log import get_logger
 from taskq.node.loop import Outage
 from taskq.node.worker.beside import Beside
-from taskq.node.worker.source import Runs, Source, is_kind
+from taskq.node.worker.source import Runs, Source
 from taskq.node.worker.watch import Bell, Watch
 from taskq.record.failure import line_of
 
@@ -37,7 +35,6 @@ class Markers:
         beside: where what they don't wait for goes on.
         free: asked for each queue: what it may take now, by pool.
         waits: asked for each: whether there is anything to wait for.
-        ahead, back: see `Watch`.
         kick: called when a marker was taken.
         stopped: set when nothing more is waited for.
         outage: shared with the other callers of this process.
@@ -52,8 +49,6 @@ class Markers:
         beside: Beside,
         free: Callable[[Source], Mapping[str, int]],
         waits: Callable[[Source], bool],
-        ahead: Callable[[Sequence[Source]], tuple[Source, Command[Claim]] | None],
-        back: Callable[[Source, Woken[Claim] | None], None],
         kick: Callable[[], None],
         stopped: asyncio.Event,
         outage: Outage,
@@ -66,17 +61,7 @@ class Markers:
         self._waits = waits
         self._kick = kick
         self._watches = [
-            Watch(
-                line,
-                group,
-                classes=self._awaited,
-                woken=self._woken,
-                ahead=ahead,
-                back=back,
-                wrong=self._wrong,
-                stopped=stopped,
-                outage=outage,
-            )
+            Watch(line, group, classes=self._awaited, woken=self._woken, stopped=stopped, outage=outage)
             for group in ([[source] for source in sources] if apart else [sources])
         ]
 
@@ -119,15 +104,7 @@ class Markers:
         """The classes of a queue whose markers are to be waited for."""
         return source.awaited(self._free(source)) if self._waits(source) else []
 
-    def _wrong(self, source: Source) -> bool:
-        """Whether a claim ahead is no longer right: one of another kind is due, or others took the slots it offers."""
-        if source.ahead is None:
-            return False
-        free = sum(n for pool, n in self._free(source).items() if n > 0 and is_kind(pool))
-        return source.let_go or not self._waits(source) or source.ahead.limit > free
-
     def _woken(self, source: Source, klass: str) -> None:
-        if not source.covers(klass):
-            source.wanted = True
-            source.woken.add(klass)
+        source.wanted = True
+        source.woken.add(klass)
         self._kick()

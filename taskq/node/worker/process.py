@@ -200,7 +200,6 @@ class Worker:
             self.stall.beat()
             if self._table.node_age_ms() > NODE_AGE_MS:
                 self.desk.check_leases()
-                self.claimer.beware()
             await asyncio.sleep(BEAT_S)
 
     async def _burst(self) -> None:

@@ -15,9 +15,6 @@ from taskq import commands, needs
 from taskq.commands import BATCH_MAX, Claim, Classes, Command
 from taskq.keys import QueueKeys
 
-# What usually comes at once, so that one worker takes it and no other is woken. Not all that it has slots for: what a
-# worker that stands still gets like this waits for its lease.
-AHEAD_MAX = 25
 TIMER_MS = 10_000  # what is due later than this is found by the claims that are made anyway
 
 
@@ -60,11 +57,6 @@ class Source:
         version: of the queue's classes, when they were last read; None before.
         told: their version as the last claim told it.
         offer: the claim under way.
-        ahead: a claim that the server makes once a marker is there: nothing else is claimed until that is answered.
-        early: its answer, not yet taken in, and no later than when it was made (monotonic ms).
-        since: when that was sent (monotonic s).
-        let_go: it shall be made now, marker or not.
-        gave: when a claim last gave jobs (monotonic ms).
         in_doubt: it was sent before and not answered, so it may have got jobs.
         failures: how many claims in a row have failed.
         not_before: when the next may be tried, after a failure (monotonic s).
@@ -73,8 +65,8 @@ class Source:
     """
 
     __slots__ = (
-        "ahead", "early", "empty", "failures", "gave", "in_doubt", "keys", "lent", "let_go", "more", "narrow",
-        "not_before", "offer", "questioned", "request", "since", "told", "version", "wanted", "woken",
+        "empty", "failures", "in_doubt", "keys", "lent", "more", "narrow", "not_before", "offer", "questioned",
+        "request", "told", "version", "wanted", "woken",
     )  # fmt: skip
 
     def __init__(self, keys: QueueKeys) -> None:
@@ -83,11 +75,6 @@ class Source:
         self.woken: set[str] = set()
         self.more: frozenset[str] = frozenset()
         self.offer: Offer | None = None
-        self.ahead: Offer | None = None
-        self.early: tuple[Claim, int] | None = None
-        self.since = 0.0
-        self.let_go = False
-        self.gave = 0
         self.in_doubt = False
         self.request = 0
         self.failures = 0
@@ -142,45 +129,21 @@ class Source:
             return None
         if self.offer is not None:
             return self.offer
-        if self.ahead is not None:
-            return None
         if not self.wanted and not any(free.get(each, 0) > 0 for each in self.more):
             return None
         served = {each: max(n, 0) for each, n in free.items() if slots[each]}
         offered = served
         if self.more:
             offered = {each: min(n, -(-slots[each] // 2)) if is_kind(each) else n for each, n in served.items()}
-        self.offer = self._next(offered, min(room, BATCH_MAX))
-        return self.offer
-
-    def ask_ahead(self, free: Mapping[str, int], slots: Mapping[str, int], room: int, now: float) -> Offer | None:
-        """A claim to be made when a marker is there, or None: few jobs, since whoever stands still then gets them too.
-        Its slots aren't taken meanwhile.
-        """
-        if self.offer is None and self.ahead is None and not (self.wanted or self.more):
-            self.ahead = self._next({each: max(n, 0) for each, n in free.items() if slots[each]}, min(room, AHEAD_MAX))
-            self.since = now
-        return self.ahead
-
-    def _next(self, offered: dict[str, int], most: int) -> Offer | None:
-        limit = min(sum([n for each, n in offered.items() if is_kind(each)]), most)
+        limit = min(sum([n for each, n in offered.items() if is_kind(each)]), room, BATCH_MAX)
         if limit <= 0:
             return None
         self.request += 1
         self.wanted = False
         self.woken = {each for each in self.woken if self.room(each, offered) <= 0}
         narrow = {each: takes for each, takes in self.narrow.items() if needs.room(takes, offered)}
-        return Offer(self.request, offered, limit, narrow)
-
-    def comes_back(self, early: tuple[Claim, int] | None) -> None:
-        """What was claimed ahead has been answered, or else may have been made: then the same is asked by itself."""
-        self.offer, self.ahead, self.early, self.let_go = self.ahead, None, early, False
-        self.lent, self.in_doubt = True, early is None
-
-    def covers(self, klass: str) -> bool:
-        """Whether an answer just come was to a claim for this class."""
-        offer = self.offer if self.early is not None else None
-        return offer is not None and (klass in offer.free or klass in offer.narrow)
+        self.offer = Offer(self.request, offered, limit, narrow)
+        return self.offer
 
     def answer(self, claim: Claim, got: Mapping[str, int]) -> None:
         """Take in the answer to the offer. `got`: what the jobs it gave take, by pool."""

@@ -11,8 +11,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from taskq.commands import Claim, Command
-from taskq.connection import Woken
 from taskq.errors import Unavailable
 from taskq.log import get_logger
 from taskq.node.loop import Outage, again_s
@@ -20,8 +18,6 @@ from taskq.node.worker.source import Source
 from taskq.record.failure import line_of
 
 BLOCK_S = 5.0
-#: The loop's turns until what was claimed ahead is taken in, so that it is known what to wait for, and has begun.
-_TURNS_FIRST = 4
 
 log = get_logger(__name__)
 
@@ -29,8 +25,8 @@ log = get_logger(__name__)
 class Bell(Protocol):
     """What a watch needs of `AsyncServer`."""
 
-    def block(self, keys: Sequence[str], timeout_s: float, then: Command[Claim] | None, /) -> Awaitable[Woken[Claim]]:
-        """Wait for a marker and take it, then claim."""
+    def block(self, keys: Sequence[str], timeout_s: float, /) -> Awaitable[str | None]:
+        """Wait for a marker and take it."""
 
     def unblock(self, key: str, /) -> Awaitable[None]:
         """End the wait for a key, or for others of its queue, early."""
@@ -44,9 +40,6 @@ class Watch:
         sources: the queues whose markers it waits for, best first.
         classes: asked for each: the classes that could be acted on.
         woken: told of each marker that was taken, or may have been.
-        ahead: asked before each wait: what to claim when it ends, and from where.
-        back: told what that gave; None if that isn't known.
-        wrong: asked whether what is claimed ahead of a queue shouldn't be any more.
         stopped: set when nothing more is waited for.
         outage: shared with the other callers of this process.
     """
@@ -58,9 +51,6 @@ class Watch:
         *,
         classes: Callable[[Source], Iterable[str]],
         woken: Callable[[Source, str], None],
-        ahead: Callable[[Sequence[Source]], tuple[Source, Command[Claim]] | None],
-        back: Callable[[Source, Woken[Claim] | None], None],
-        wrong: Callable[[Source], bool],
         stopped: asyncio.Event,
         outage: Outage,
     ) -> None:
@@ -68,9 +58,6 @@ class Watch:
         self._sources = sources
         self._classes = classes
         self._woken = woken
-        self._ahead = ahead
-        self._back = back
-        self._wrong = wrong
         self._stopped = stopped
         self._outage = outage
         self._rest = asyncio.Event()
@@ -84,8 +71,7 @@ class Watch:
         if self._blocked is None:
             self._rest.set()
             return False
-        right = not any(self._wrong(source) for source in self._sources)
-        if right and not self._stopped.is_set() and self._markers().keys() <= self._blocked.keys():
+        if not self._stopped.is_set() and self._markers().keys() <= self._blocked.keys():
             return False
         if self._ending is None or self._ending.done():
             # Beside: what serves this queue may be away, and the others must not wait for that.
@@ -102,10 +88,8 @@ class Watch:
                 self._rest.clear()
                 await self._rest.wait()
                 continue
-            source, then = self._ahead(self._sources) or (None, None)
-            woken: Woken[Claim] | None = None
             try:
-                woken = await self._bell.block(list(markers), BLOCK_S, then)
+                popped = await self._bell.block(list(markers), BLOCK_S)
             except Exception as error:  # noqa: BLE001 (a watch that ends would leave a worker that does nothing)
                 # A marker may have been popped and lost on its way: every queue is looked at.
                 failures += 1
@@ -113,21 +97,16 @@ class Watch:
                     self._outage.begins(error, self._sources[0].keys.name)
                 else:
                     log.warning("waiting for work failed; trying again", error=line_of(error))
-                for each, klass in markers.values():
-                    self._woken(each, klass)
+                for source, klass in markers.values():
+                    self._woken(source, klass)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), again_s(failures))
                 continue
             finally:
                 self._blocked = None
-                if source is not None:
-                    self._back(source, woken)
             failures = 0
-            if woken.key is not None:
-                self._woken(*markers[woken.key])
-            if source is not None:
-                for _ in range(_TURNS_FIRST):
-                    await asyncio.sleep(0)
+            if popped is not None:
+                self._woken(*markers[popped])
 
     def _markers(self) -> dict[str, tuple[Source, str]]:
         """The markers to wait for, and what each is of."""
