@@ -92,7 +92,8 @@ class Crowd:
             if what < 0.3:
                 queue.release_reservation(answer.token)
                 return
-            job = queue.bind(answer.token, self._turn.using(queue="adm").call(key, 0.3))
+            # Both threads ask for one key, and for another every 0.2 s: so long that the queue's limit is reached.
+            job = queue.bind(answer.token, self._turn.using(queue="adm").call(key, 0.8))
         except AdmissionNotFound:
             return  # it lapsed: the server was away
         self.jobs["adm"].add(job.id)
