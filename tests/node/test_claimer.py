@@ -426,6 +426,21 @@ async def test_a_cut_while_waiting_makes_it_look_at_everything(play, monkeypatch
     await at_rest(played)
 
 
+async def test_what_became_due_while_a_claim_was_in_doubt_is_claimed_once_that_is_answered(play, monkeypatch):
+    """Nothing else would kick it, and until a claim was made it waits for no marker."""
+    monkeypatch.setattr(module, "again_s", lambda _failures: 0.05)
+    played = await play()
+    await at_rest(played)
+    played.redis.answers = [Unavailable("cut")]
+    played.redis.pop(Q.wake("async"))
+    await await_until(lambda: len(played.redis.claims) == 2)
+    await asyncio.sleep(0)
+    played.claimer.resize("async", 5)  # as a cut wait does: a claim is due
+    await await_until(lambda: len(played.redis.claims) == 4, 2, what="a claim after the one in doubt")
+    assert [claim[1] for claim in played.redis.claims] == [1, 2, 2, 3]
+    await at_rest(played)
+
+
 async def test_an_idle_claimer_sends_next_to_nothing(play):
     played = await play()
     await at_rest(played)

@@ -271,6 +271,8 @@ class Claimer:
         self._turns.took(source.keys.name, len(claim.jobs))
         self._take_back(source, offer, got)
         source.answer(claim, got)
+        if source.wanted:  # what came up while this was in doubt: until it is claimed for, no marker is waited for
+            self._kick.set()
         due = claim.next_ms is not None and claim.next_ms <= TIMER_MS
         self._alarm.due(source.keys.name, claim.next_ms if due else None, lambda: self._want(source))
         self._answered.set()
