@@ -1,5 +1,5 @@
 -- End an attempt of running jobs badly, as their holder: to be retried after a delay while attempts are left, or
--- for good. The error joins the job's list. A job whose cancel was asked isn't retried.
+-- for good. The error joins the job's list. A job whose cancel was asked is cancelled.
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with

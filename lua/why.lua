@@ -18,8 +18,8 @@
 --         for other jobs) | paused (the queue is) | whole (the queue's own limit) | gate (a limit, lock or pause of its
 --         lane) | turn (nothing is shut: what stands before it)
 --   names of `due`: at attempt unknown (why its last holder couldn't begin it, '' if none said so)
---   names of `gate` and `whole`: gate kind held most at holders, and reserved (slots of the queue that are held
---   for jobs which haven't begun)
+--   names of `gate` and `whole`: gate kind held most at holders, reserved (slots of the queue that are held for jobs
+--   which haven't begun), and by (where it is blocked: the field of `limits` that says so)
 --   kind: paused | blocked | limit | rate | saving (what is free of a rate is kept for who came first) | lock
 --   names of `turn`: lanes_ahead jobs_ahead more class needs, executors (how many of them claim here), who (some of
 --   their names), and comes (1: its target is one of them)

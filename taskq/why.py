@@ -119,15 +119,21 @@ def _gate(shut: Shut, queue: str, *_: Any) -> _Told:
     kind, name, key = limited.named(shut.facts["gate"])
     said = "=".join(each for each in (name, key) if each is not None)
     if kind == "task":
-        hint = f"taskq task resume {shlex.quote(said)}"
+        hint = f"taskq task resume {shlex.quote(said)} --queue {queue}"
         return _of_gate(shut, f"task {said}", f"the limit of task {said}", resume=hint)
     if kind == "fairness key":
         hint = f"taskq queue resume {queue} --key {shlex.quote(said)}"
         return _of_gate(shut, f"key {said}", f"the limit of key {said}", resume=hint)
+    if kind == "limit":
+        every = key is not None and "=" not in shut.facts.get("by", "=")  # the block is of the limit, not of its key
+        change = f"taskq queue limit {queue} {shlex.quote(name or '')}"
+        of_key = f" --key {shlex.quote(key)}" if key is not None and not every else ""
+        subject = f"limit {name}, for all its keys," if every else f"limit {said}"
+        return _of_gate(shut, subject, f"limit {said}", change=change + of_key)
     return _of_gate(shut, f"{kind} {said}", f"{kind} {said}")
 
 
-def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
+def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "", change: str = "") -> _Told:
     kind, held, at = shut.facts["kind"], _number(shut, "held"), _number(shut, "at")
     numbers: dict[str, Any] = dict(zip(("kind", "name", "key"), limited.named(shut.facts["gate"]), strict=True))
     if kind == "paused":
@@ -135,8 +141,9 @@ def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
     if kind in {"blocked", "rate"}:
         numbers["in"] = _seconds(at - shut.now_ms)
         wait = _span(at - shut.now_ms)
-        what = f"{subject} is blocked for {wait}" if kind == "blocked" else f"{limit}: its next token comes in {wait}"
-        return kind, what, numbers
+        if kind == "rate":
+            return kind, f"{limit}: its next token comes in {wait}", numbers
+        return kind, f"{subject} is blocked for {wait}" + (f": {change} --block 0" if change else ""), numbers
     holders, reserved = shut.facts.get("holders", "").split(), _number(shut, "reserved")
     others = held - reserved - len(holders)
     by = f"held by {', '.join(holders)}" + (f" and {others} more" if others > 0 else "")
@@ -150,6 +157,7 @@ def _of_gate(shut: Shut, subject: str, limit: str, resume: str = "") -> _Told:
         f"{limit} is at {held}/{most}",
         *([by] if holders else []),
         *([f"{reserved} reserved"] if reserved else []),
+        *([f"so nothing runs: {change} --concurrency N"] if change and not most else []),
     ]
     return "limit", ", ".join(words), numbers
 

@@ -70,7 +70,8 @@ function gate.shown(id, has_slot, now)
   if string.sub(id, 1, 1) == '!' then
     kind = 'lock'
   end
-  return { kind = kind, held = spec.most and holders(id, spec, now) or 0, most = spec.most or '' }
+  local by = kind == 'blocked' and spec.until_of or nil
+  return { kind = kind, held = spec.most and holders(id, spec, now) or 0, most = spec.most or '', by = by }
 end
 
 -- The name of a lock of this job that another holds, or nil.

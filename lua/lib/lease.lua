@@ -170,12 +170,12 @@ function lease.give_back(job, now, verb, refund, more, why)
 end
 
 -- An attempt ended badly: to be retried after a delay while attempts are left, or for good where `delay_ms` is nil. A
--- job whose cancel was asked isn't retried.
+-- job whose cancel was asked is cancelled, whatever its holder says of it.
 function lease.failed(job, now, verb, delay_ms, failure, reason)
   local more = { 'ended', lease.ended(job.epoch, verb) }
   lease.attempt_ended(job, failure, more)
   local n = #more
-  if delay_ms and job.cancel then
+  if job.cancel then
     more[n + 1], more[n + 2] = 'reason', 'cancelled while running'
     state.move(job, 'cancelled', now, more)
   elseif delay_ms and record.attempt(job) < record.max_attempts(job) then

@@ -64,7 +64,9 @@ local function read_into(field, text, spec)
   end
   local till = record.number(words['until'])
   if till then
-    spec.shut_until = math.max(spec.shut_until or 0, till)
+    if till >= (spec.shut_until or 0) then
+      spec.shut_until, spec.until_of = till, field
+    end
     spec.shut_by[#spec.shut_by + 1] = field
   end
   spec.paused = spec.paused or words.paused ~= nil

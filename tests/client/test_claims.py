@@ -155,6 +155,15 @@ def test_asked_to_stop_it_hears_so_with_its_renewal(task, client):
     assert client.release(mine.token) == "cancelled"
 
 
+@pytest.mark.parametrize("retry", [True, False])
+def test_asked_to_stop_it_ends_as_cancelled_when_it_fails(task, client, retry):
+    job = task.enqueue()
+    mine = one(client, start=True)
+    job.cancel()
+    assert client.fail(mine.token, "stopped", retry=retry) == "cancelled"
+    assert job.refresh().state == "cancelled"
+
+
 def test_who_lost_it_is_told(task, client):
     job = task.enqueue()
     first = one(client)

@@ -37,7 +37,7 @@ def test_a_paused_queue_task_or_key(app, work):
     assert of_acme.why().text == "key acme is paused: taskq queue resume default --key acme"
     assert job.why().gate == "turn"
     work.pause()
-    assert job.why().text == "task work is paused: taskq task resume work"
+    assert job.why().text == "task work is paused: taskq task resume work --queue default"
 
 
 def test_a_limit_that_is_reached_names_who_holds_it(app, work, hand):

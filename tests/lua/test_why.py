@@ -147,6 +147,15 @@ def test_a_limit_is_paused_or_blocked(room, gates, kind):
     assert (word, facts["gate"], facts["kind"]) == ("gate", "crm", kind)
 
 
+@pytest.mark.parametrize("all_of_it, key, by", [(70, 60, "crm"), (60, 70, "crm=acme"), (None, 70, "crm=acme")])
+def test_a_block_names_what_it_was_said_of_and_the_longest_counts(room, all_of_it, key, by):
+    limit(room, **({"crm": f"until={T0 + all_of_it}"} if all_of_it else {}), **{"crm=acme": f"until={T0 + key}"})
+    room.add("a", lane="-:crm=acme")
+    word, facts = why(room)
+    assert (word, facts["kind"], facts["by"].removeprefix("op:")) == ("gate", "blocked", by)
+    assert facts["at"] == str(T0 + 70)
+
+
 def test_its_task_or_its_key_is_paused(room):
     limit(room, **{"*": "1", "@": "1", "*t": "paused=1", "@acme": "paused=1"})
     room.add("a")
