@@ -44,6 +44,7 @@ local of_key = string.match(id, '^[%w._~/%%-][%w._~@+/%%-]*=[%w._~@+/%%-]+$')
 if #id > ENTRY_MAX or not (of_name or of_key or string.match(id, '^[*@][%w._~@+/%%-]+$') or id == 'queue') then
   error('entry cannot be ' .. id, 0)
 end
+
 local function is_known(task)
   return redis.call('HEXISTS', keys.kinds, task) == 1 or redis.call('HEXISTS', keys.stats, 'enqueued ' .. task) == 1
 end

@@ -92,10 +92,14 @@ class Plan:
         said: the layers whose backoff and timeouts travel with the job; those of the others stay in the worker's
             code, and change with it.
         keyed: how the keys of its jobs are read from their calls; None if they have none.
+
+    Attributes:
+        limits: limit → its numbers, as `declare` takes them: to be said to the queue. `limits_key`: what they are
+            remembered by once they were.
     """
 
     __slots__ = (
-        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "limits", "limits_said",
+        "_due", "_executor", "_expires", "_fields", "_keyed", "_own", "_prefix", "_priority", "limits", "limits_key",
         "needs", "q", "strict", "task",
     )  # fmt: skip
 
@@ -112,7 +116,7 @@ class Plan:
         self.strict = bool(options.strict)
         # Of whichever layer: no worker's code may ever say them in this queue, and without numbers they hold nobody.
         self.limits = declared_limits(options, task) if options.limits else {}
-        self.limits_said = f"{self.q.name} {self.limits}" if self.limits else ""
+        self.limits_key = f"{self.q.name} {self.limits}" if self.limits else ""
         self._expires = options.expires or ""
         self._prefix = f"{self.q.name}:"
         self._own = None if options.id is None else self._prefix + options.id

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AGAIN_S = 10.0
 SAID_S, MOST_SAID = 60.0, 10_000
-"""The numbers of limits that calls name are said so often to a queue; of more than so many all are said again."""
+"""So often the numbers of limits that calls name are said to a queue. Of more, those said long ago are forgotten first."""
 
 FRESH_MS = 120_000
 """A node says once a minute which tasks it knows: what was said longer ago than twice that is no longer true."""
@@ -43,7 +43,7 @@ class Hearsay:
 
     def unsaid(self, plan: Plan) -> Command[Declaration] | None:
         """What tells the queue the numbers of limits that no worker's code may say, if it wasn't told lately."""
-        if not plan.limits or time.monotonic() - self._limited.get(plan.limits_said, -SAID_S) < SAID_S:
+        if not plan.limits or time.monotonic() - self._limited.get(plan.limits_key, -SAID_S) < SAID_S:
             return None
         return declare(plan.q, kinds={}, retention={}, limits=plan.limits, by_call=True)
 
@@ -54,7 +54,7 @@ class Hearsay:
             self._limited = {said: at for said, at in list(self._limited.items()) if now - at < SAID_S}
         if len(self._limited) >= MOST_SAID:
             self._limited.clear()
-        self._limited[plan.limits_said] = now
+        self._limited[plan.limits_key] = now
 
     def options(self, task: str) -> Options:
         """The queue and the options that the nodes give to the task's jobs; nothing while none has said anything."""

@@ -55,7 +55,7 @@ def named(entry: str) -> tuple[str, str | None, str | None]:
     if entry == WHOLE:
         return "queue", None, None
     kind = _KINDS.get(entry[:1], "limit")
-    name, with_key, key = entry[entry[:1] in _KINDS :].partition("=")
+    name, with_key, key = (entry[1:] if entry[:1] in _KINDS else entry).partition("=")
     if kind == "fairness key":
         return kind, None, lanes.decoded(name)
     return kind, lanes.decoded(name), lanes.decoded(key) if with_key else None

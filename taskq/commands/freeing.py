@@ -84,7 +84,11 @@ def withdraw(
 
 
 def _done(reply: Sequence[Any]) -> Sequence[int]:
-    """What follows the word."""
+    """What follows the word.
+
+    Raises:
+        LeadershipLost: the word is `lost`.
+    """
     if reply[0] == b"lost":
         raise LeadershipLost
     return reply[1:]

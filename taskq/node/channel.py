@@ -37,7 +37,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-_LEAVE_S = 2.0
+_LEAVE_S = 2.0  # a node that stands still doesn't hang up
 LINE_BYTES = 16 * 1024 * 1024  # a hello with every task of a large program
 
 
@@ -146,7 +146,7 @@ class Hello:
     """What the worker knows of APP. `settings`: `Settings` as a plain dict. `queues`: those it serves, best first.
     `tasks`: name → {"queue", "executor", "backoff": spec text, "options": as `options.told`}. `version`: of taskq.
     `schedules`: each as `commands.Declared`, its template in base64. `observes`: whether it wants to hear of firings.
-    `limits`: queue → limit → its numbers, as `lua/lib/gate.lua` reads them.
+    `limits`: queue → limit → its numbers, as `lua/lib/terms.lua` reads them.
     """
 
     op: ClassVar[str] = "hello"

@@ -22,7 +22,7 @@ from taskq.log import get_logger
 from taskq.node.channel import Hello
 from taskq.node.doings import identity
 from taskq.node.options import NodeOptions
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.settings import Settings
 
 EVERY_S = 10.0

@@ -43,10 +43,10 @@ from taskq.node.leader.targets import Targets
 from taskq.node.loop import Outage, turn
 from taskq.node.options import NodeOptions
 from taskq.node.orders import Orders
+from taskq.node.queues import Queues
 from taskq.node.registry import Registry
 from taskq.node.sweeps.janitor import Janitor
 from taskq.node.sweeps.keeper import EVERY_MS, LEASE_PARTS, Keeper
-from taskq.node.sweeps.queues import Queues
 from taskq.node.sweeps.reaper import Reaper
 from taskq.node.timetable import Timetable
 from taskq.schedules import Run

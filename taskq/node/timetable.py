@@ -15,7 +15,7 @@ from taskq import commands
 from taskq.commands import Declared
 from taskq.keys import ClusterKeys
 from taskq.node.channel import Hello
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 EVERY_S = 2.0  # a look at the hello, no call
 DECLARE_S = 60.0

@@ -8,7 +8,7 @@ import structlog
 from taskq import commands
 from taskq.commands import NewJob
 from taskq.connection import connect_async, run_async
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.node.table import Table
 
 

@@ -9,9 +9,9 @@ import pytest
 from taskq import commands
 from taskq.commands import Done
 from taskq.errors import Unavailable
+from taskq.node.queues import Queues
 from taskq.node.sweeps import keeper
 from taskq.node.sweeps.keeper import Holding, Keeper, batches
-from taskq.node.sweeps.queues import Queues
 from taskq.node.table import Entry, now_ms
 from tests.waiting import await_until
 

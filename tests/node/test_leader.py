@@ -8,7 +8,7 @@ from taskq import commands, keys
 from taskq.connection import run_async
 from taskq.errors import LeadershipLost, Unavailable
 from taskq.node.leader.lead import EVERY_S, MARGIN_S, TTL_MS, Leader
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 
 class Clock:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from taskq.errors import TaskQError, Unavailable
-from taskq.node.sweeps.queues import AT_ONCE, Queues
+from taskq.node.queues import AT_ONCE, Queues
 
 
 class Cluster:

@@ -6,8 +6,8 @@ import pytest
 
 from taskq import commands
 from taskq.errors import Unavailable
+from taskq.node.queues import Queues
 from taskq.node.sweeps import reaper
-from taskq.node.sweeps.queues import Queues
 from taskq.node.sweeps.reaper import Reaper
 
 

@@ -16,8 +16,8 @@ from taskq.node import registry as registry_module
 from taskq.node.channel import Hello
 from taskq.node.doings import doings, identity
 from taskq.node.options import NodeOptions
+from taskq.node.queues import Queues
 from taskq.node.registry import EVERY_S, LOOK_S, Registry
-from taskq.node.sweeps.queues import Queues
 
 HELLO = Hello(
     {},

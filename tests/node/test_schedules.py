@@ -11,7 +11,7 @@ from taskq.node.channel import Hello
 from taskq.node.leader.lead import Leader
 from taskq.node.leader.relay import Relay
 from taskq.node.leader.schedules import IDLE_S, Schedules
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.node.timetable import Timetable, parts
 from taskq.schedules import Run
 from taskq.schedules.template import Template

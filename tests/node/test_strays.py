@@ -10,7 +10,7 @@ from taskq.commands import Done, NewJob, Registered
 from taskq.errors import Unavailable
 from taskq.node.leader import strays
 from taskq.node.leader.strays import AT_ONCE, EVERY_S, LOOK_S, Strays
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 LEASE_MS = 8_000
 

@@ -11,7 +11,7 @@ from taskq import commands
 from taskq.errors import LeadershipLost
 from taskq.keys import ClusterKeys
 from taskq.log import get_logger
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 EVERY_S = 5.0
 LOOK_S = 1.0

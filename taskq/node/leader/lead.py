@@ -15,8 +15,8 @@ from taskq.commands import Order
 from taskq.errors import LeadershipLost, Unavailable
 from taskq.keys import ClusterKeys
 from taskq.log import get_logger
+from taskq.node.queues import Queues
 from taskq.node.skew import Skew
-from taskq.node.sweeps.queues import Queues
 
 EVERY_S = 1.0
 TTL_MS = 6_000

@@ -16,7 +16,7 @@ from taskq.commands import Command
 from taskq.errors import LeadershipLost, ServerFull, TaskQError, Unavailable
 from taskq.log import get_logger
 from taskq.node.leader.lead import Leader
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.schedules import Run
 from taskq.schedules.relaying import adrive, relay
 

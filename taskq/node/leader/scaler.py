@@ -16,7 +16,7 @@ from taskq.errors import LeadershipLost
 from taskq.keys import ClusterKeys
 from taskq.log import get_logger
 from taskq.node.leader.scale import EVERY_S, Crew, Load, Reading, Site, Steady, balance, hands
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.settings import checked_name
 
 LOOK_S = 1.0

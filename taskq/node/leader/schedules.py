@@ -18,7 +18,7 @@ from taskq.errors import ServerFull
 from taskq.keys import ClusterKeys
 from taskq.log import get_logger
 from taskq.node.leader.lead import Leader
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 IDLE_S = 0.25  # a look at the own state, no call
 FULL_S = 1.0

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from taskq import commands
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.log import get_logger
+from taskq.node.queues import Queues
 from taskq.node.sweeps.janitor import Janitor
-from taskq.node.sweeps.queues import Queues
 from taskq.presence import node_shown
 
 EVERY_S = 30.0

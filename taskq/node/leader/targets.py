@@ -12,7 +12,7 @@ All of it carries the term of this node, and is refused once a later leader has 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from taskq import commands, needs
 from taskq.errors import LeadershipLost
 from taskq.keys import ClusterKeys, QueueKeys
 from taskq.log import get_logger
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.presence import node_shown
 
 EVERY_S = 10.0
@@ -99,8 +99,7 @@ class Targets:
                 self._judge((name, klass), *told, now)
         turn = [name for name in names if name >= self._next][:AT_ONCE]
         self._next = turn[-1] + "\0" if len(turn) == AT_ONCE else ""
-        with suppress(LeadershipLost):
-            await self._queues.each_part([(name, (now, term)) for name in turn], self._look)
+        await self._queues.each_part([(name, (now, term)) for name in turn], self._look)
         return EVERY_S
 
     async def _every(self) -> AsyncIterator[Node]:
@@ -122,13 +121,19 @@ class Targets:
             klass: (kind, each.target) for klass, (kind, each) in wanted.items() if each is not None and each.target
         }
         self._known[q.name] = told
+        with suppress(LeadershipLost):  # of this queue: what is the matter with another must be heard of
+            await self._free_all(q, told, found.executors, now, term)
+
+    async def _free_all(
+        self, q: QueueKeys, told: Mapping[str, tuple[str, str]], executors: Sequence[str], now: float, term: int
+    ) -> None:
         for klass, (kind, target) in told.items():
             why, since = self._since.get((q.name, klass)) or self._judge((q.name, klass), kind, target, now)
-            if why == "lost" and target in found.executors:
+            if why == "lost" and target in executors:
                 self._since[q.name, klass] = why, now
             elif why is not None and now - since >= PATIENCE_S and self._term() == term:
                 await self._free(q, klass, target, why, term)
-        for executor in found.executors:
+        for executor in executors:
             if (out := self._is_out(executor, now)) and self._term() == term:
                 await self._withdraw(q, executor, out, term)
 

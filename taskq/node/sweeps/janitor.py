@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from taskq import commands
 from taskq.keys import QueueKeys
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 EVERY_S = 5.0
 BUSY_S = 0.05  # while there is more: other calls get their turn in between

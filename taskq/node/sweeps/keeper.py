@@ -18,7 +18,7 @@ from taskq.keys import QueueKeys
 from taskq.log import get_logger
 from taskq.node.channel import Verdict
 from taskq.node.children.child import Child, is_stopped
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.node.table import Entry, now_ms
 
 CALL_JOBS = 250

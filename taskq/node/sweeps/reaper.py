@@ -10,7 +10,7 @@ from __future__ import annotations
 from taskq import commands
 from taskq.keys import QueueKeys
 from taskq.log import get_logger
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 from taskq.node.sweeps.scheduler import Scheduler
 
 EVERY_S = 1.0

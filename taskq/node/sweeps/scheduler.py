@@ -10,7 +10,7 @@ from __future__ import annotations
 from taskq import commands
 from taskq.commands import Command
 from taskq.keys import QueueKeys
-from taskq.node.sweeps.queues import Queues
+from taskq.node.queues import Queues
 
 LIMIT = 100
 

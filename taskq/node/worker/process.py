@@ -151,11 +151,11 @@ class Worker:
         await self.desk.empty.wait()
         await self.committer.flush()
         if self._recycling:
-            # What the node says to a channel that was closed would take along our last word, which it hasn't read yet.
+            # Who is gone before its node has taken leave of it is followed as one that died: after a pause.
             await self._dismissed.wait()
         for task in beside:
             task.cancel()
-        await asyncio.wait(beside)
+        await asyncio.wait(beside)  # the channel has one reader at a time, and is read once more below
         # The connection that finishes travel on closes last.
         await self.server.aclose()
         self.threads.close()
