@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AGAIN_S = 10.0
 SAID_S, MOST_SAID = 60.0, 10_000
-"""So often limits that calls name are said to a queue; of more than so many, those said long ago are forgotten first."""
+"""So often limits that calls name are said to a queue; of more than so many, the oldest are forgotten first."""
 
 FRESH_MS = 120_000
 """A node says once a minute which tasks it knows: what was said longer ago than twice that is no longer true."""
