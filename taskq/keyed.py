@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from taskq import lanes
 from taskq.errors import BadArguments, did_you_mean, shown
-from taskq.options import By, Concurrency, Debounce, Limit, Options, Rate, Unique
+from taskq.options import By, Concurrency, Debounce, Limit, Once, Options, Rate, Throttle, Unique
 from taskq.options.limits import checked_limit_name
 
 Args: TypeAlias = Sequence[Any]
@@ -65,7 +65,7 @@ class Keyed:
         if (only := options.once) is not None:
             conflict = only.on_conflict if isinstance(only, Unique) else "existing"
             self._once = f"{only.how} {'replace' if isinstance(only, Debounce) else conflict}"
-            self._unique = self._key(only, "unique")
+            self._unique = self._key(only, type(only).__name__.lower())
 
     def of(self, args: Args, kwargs: Kwargs) -> tuple[str, str]:
         """The `lane` and `once` of this call's job.
@@ -91,19 +91,25 @@ class Keyed:
 
     # --- what a key is made of
 
-    def _key(self, only: Any, option: str) -> Callable[[Args, Kwargs], str]:
-        literal = only.literal if isinstance(only, Unique) else None
-        task = None if isinstance(only, Unique) and only.scope == "queue" else self._task
+    def _key(self, only: Once, option: str) -> Callable[[Args, Kwargs], str]:
+        if not isinstance(only, Unique):
+            return self._key_of_its_own(only, option)
+        literal, task = only.literal, None if only.scope == "queue" else self._task
         if literal is not None:
             key = lanes.unique_key(task, self._encoded(literal, option))
             return lambda _args, _kwargs: key
         if only.by is not None:
             read = self._reader(only.by, option)
             return lambda args, kwargs: lanes.unique_key(task, self._encoded(read(args, kwargs), option))
-        if isinstance(only, Unique):
-            return lambda args, kwargs: lanes.unique_key(task, self._all(args, kwargs))
-        key = lanes.unique_key(task, "")
-        return lambda _args, _kwargs: key
+        return lambda args, kwargs: lanes.unique_key(task, self._all(args, kwargs))
+
+    def _key_of_its_own(self, only: Debounce | Throttle, kind: str) -> Callable[[Args, Kwargs], str]:
+        """All calls of the task have one, unless `by` tells them apart."""
+        if only.by is None:
+            key = lanes.unique_key(self._task, "", kind)
+            return lambda _args, _kwargs: key
+        read = self._reader(only.by, kind)
+        return lambda args, kwargs: lanes.unique_key(self._task, self._encoded(read(args, kwargs), kind), kind)
 
     def _all(self, args: Args, kwargs: Kwargs) -> str:
         """All arguments as one value: the same however they were written."""

@@ -91,9 +91,12 @@ def once(key: str, how: str) -> str:
     return f"{key} {how}"
 
 
-def unique_key(task: str | None, value: str) -> str:
-    """The name of a unique key: of one task, or (None) of all tasks of a queue; the value encoded."""
-    return f"{'' if task is None else encoded(task)}:{value}"
+def unique_key(task: str | None, value: str, kind: str = "") -> str:
+    """The name of a unique key: of one task, or (None) of all tasks of a queue; the value encoded.
+
+    `kind` tells `debounce` and `throttle` apart from `unique`: a call of one is never handed the job of another.
+    """
+    return f"{'' if task is None else encoded(task)}:{kind and kind + ':'}{value}"
 
 
 def parsed(text: str) -> tuple[str | None, list[str], str | None]:

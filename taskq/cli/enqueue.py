@@ -38,8 +38,12 @@ from taskq.options import Options, Vocabulary
 @click.option("--priority", type=int, help="-512 … 511, higher first [the task's, else 0].")
 @click.option("--id", metavar="ID", help="An own id, for which a second enqueue adds nothing.")
 @click.option("--unique", metavar="KEY", help="While a job of the task has this key, nothing is added.")
-@click.option("--debounce", metavar="TIME", help="Start it once no further call came for so long; the last one counts.")
-@click.option("--throttle", metavar="TIME", help="The first call counts; for so long no other makes a job.")
+@click.option(
+    "--debounce",
+    metavar="TIME",
+    help="Start it once no further call came for so long; the last one of the task counts.",
+)
+@click.option("--throttle", metavar="TIME", help="The first call of the task counts; for so long no other makes a job.")
 @click.option("--lock", metavar="NAME", help="One job with this lock at a time; the others wait.")
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="Only on workers labelled so. Several times.")
 @click.option("--resource", "resources", multiple=True, metavar="K=V", help="What it takes: gpu=1, memory=4GiB.")

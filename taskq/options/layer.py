@@ -89,8 +89,10 @@ class Options:
         limits: `Concurrency` and `Rate` limits, one or several; a job starts when all let it.
         lock: a `Lock`, or its name: no two jobs that hold the same run at once.
         unique: a `Unique`, or the key as a text: at most one living job has it.
-        debounce: a `Debounce`, or a duration: the last of several calls wins, once it was quiet for so long.
-        throttle: a `Throttle`, or a duration: the first call wins, for so long. Of these three one is possible.
+        debounce: a `Debounce`, or a duration: the last of several calls wins, once it was quiet for so long. A duration
+            alone makes all calls of the task one, whatever their arguments; `Debounce("5s", by="to")` tells them apart.
+        throttle: a `Throttle`, or a duration: the first call wins, for so long; as `debounce`, with
+            `Throttle("1m", by="to")`. Of these three one is possible.
         labels: what a worker must be labelled with (`taskq worker --label gpu=a100`), each equal.
         resources: amounts that must be free on a worker (`--capacity gpu=2,memory=32GiB`), all at once: numbers or
             sizes; a stronger layer's labels and resources replace a weaker one's.

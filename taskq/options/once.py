@@ -84,6 +84,8 @@ class Unique:
 class Debounce:
     """The last call wins: a job starts once no further call has come for a while, and as that last one says.
 
+    `Debounce("5s", by="to", max_wait="1m")`: of the calls with one `to`.
+
     Args:
         wait: how long it must have been quiet.
         max_wait: the longest that calls may put the job off, from the first. Default: for ever.
@@ -122,6 +124,8 @@ class Debounce:
 @dataclass(frozen=True, init=False)
 class Throttle:
     """The first call wins: for a period no other makes a job, whatever became of the first one's.
+
+    `Throttle("5s", by="to")`: of the calls with one `to`.
 
     Args:
         period: how long.

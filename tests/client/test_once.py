@@ -134,6 +134,28 @@ def test_throttled(app, hand):
     assert sync.enqueue(2).created
 
 
+def test_a_throttled_call_never_gets_a_debounced_job_nor_a_unique_one(app):
+    sync = declared(app, debounce="1h")
+    debounced, throttled, unique = (
+        sync.enqueue(1),
+        sync.using(throttle="1h").enqueue(2),
+        sync.using(unique="1").enqueue(3),
+    )
+    assert (debounced.created, throttled.created, unique.created) == (True, True, True)
+    assert len({debounced, throttled, unique}) == 3
+    assert sync.enqueue(4) == debounced
+    assert sync.using(throttle="1h").enqueue(5) == throttled
+    assert throttled.to_dict()["unique"] == "shop.sync:throttle:"
+
+
+def test_by_tells_the_calls_of_one_task_apart(app):
+    for rule in ({"debounce": Debounce("1h", by="account")}, {"throttle": Throttle("1h", by="account")}):
+        sync = declared(app, **rule)
+        first, other, again = sync.enqueue(1), sync.enqueue(2), sync.enqueue(1, full=True)
+        assert (first.created, other.created, again.created) == (True, True, False)
+        assert again == first
+
+
 def test_by_name_it_is_unique_by_what_the_call_says(app):
     named = app.by_name("shop.else", queue="default")
     first = named.using(unique="nightly").enqueue()

@@ -141,7 +141,7 @@ def test_one_job_for_each_key(floor):
         assert calls[0].to_dict()["args"] == ["d", 0.004]
         assert floor.begun([first, *calls, *throttled]).count(calls[0].id) == 1
         kept = {name: ttl_ms for name, ttl_ms in floor.held(queue).items() if name.startswith("unique:")}
-        assert kept.keys() <= {"unique:shop.turn:t"}, "freed by the end of its job"
+        assert kept.keys() <= {"unique:shop.turn:throttle:t"}, "freed by the end of its job"
         assert all(0 < ttl_ms < 60_000 for ttl_ms in kept.values()), "a throttle's key goes with its time"
         again = unique.enqueue("acme")
         assert again.created

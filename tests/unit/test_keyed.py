@@ -149,7 +149,9 @@ def test_a_slip_is_told_where_it_is_declared(option):
         lambda: app.stub(**{option: given[option]})(fn),
         lambda: app.task(name="u")(fn).using(**{option: given[option]}),
     ):
-        with pytest.raises(ValueError, match=r"names 'tenat', and .* has no such parameter \(did you mean 'tenant'"):
+        with pytest.raises(
+            ValueError, match=rf"{option}= names 'tenat', and .* has no such parameter \(did you mean 'tenant'"
+        ):
             declare()
 
 
@@ -340,10 +342,10 @@ def test_one_limit_with_other_numbers_names_both_tasks():
         ({"unique": Unique(by="tenant", scope="queue", until="started")}, ":acme started existing"),
         ({"unique": Unique(by="n", until="1m", on_conflict="replace")}, "t:1 within/60000 replace"),
         ({"unique": Unique(by="n", until=5, on_conflict="raise")}, "t:1 within/5000 raise"),
-        ({"debounce": "5s"}, "t: debounce/5000/- replace"),
-        ({"debounce": Debounce("5s", max_wait="1m", by="n")}, "t:1 debounce/5000/60000 replace"),
-        ({"throttle": "1m"}, "t: throttle/60000 existing"),
-        ({"throttle": Throttle(1, by=("tenant", "n"))}, "t:acme/1 throttle/1000 existing"),
+        ({"debounce": "5s"}, "t:debounce: debounce/5000/- replace"),
+        ({"debounce": Debounce("5s", max_wait="1m", by="n")}, "t:debounce:1 debounce/5000/60000 replace"),
+        ({"throttle": "1m"}, "t:throttle: throttle/60000 existing"),
+        ({"throttle": Throttle(1, by=("tenant", "n"))}, "t:throttle:acme/1 throttle/1000 existing"),
     ],
 )
 def test_what_a_job_is_unique_by(options, once):
@@ -371,7 +373,7 @@ def test_a_debounced_job_waits():
 def test_the_stronger_layer_says_what_a_job_is_unique_by():
     task = made(debounce="5s")
     assert keys_of(task.using(unique="k"), "acme") == ("", "t:k finished existing")
-    assert keys_of(task.using(throttle=1), "acme") == ("", "t: throttle/1000 existing")
+    assert keys_of(task.using(throttle=1), "acme") == ("", "t:throttle: throttle/1000 existing")
     assert task.using(throttle=1).plan().new_job(b"", (1,), {}).due == ""
 
 
