@@ -99,6 +99,7 @@ class Nodes:
 
     def drain(self, id: str) -> None:
         """Have a node claim nothing more: what runs is finished, the node stays and takes no part in elections.
+        While all of them drain no schedule fires.
 
         Args:
             id: a node's id, or "*" for every node that lives now.

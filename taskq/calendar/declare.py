@@ -27,6 +27,7 @@ class When(TypedDict, total=False):
         jitter: each firing waits up to so long, but never past the next time; the same wait on every machine.
             Default: not at all.
         missed: after an outage "skip" what is late, fire the "latest" missed time (the default), or "all", bounded.
+            Late by less than 15 s isn't missed: it fires.
         overlap: while the last run's job hasn't ended "allow" another (the default), "skip" it, or "queue-one".
     """
 

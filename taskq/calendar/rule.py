@@ -15,7 +15,9 @@ from taskq.errors import did_you_mean, shown
 from taskq.units import LONGEST_MS, duration_text
 
 Missed: TypeAlias = Literal["skip", "latest", "all"]
-"""What fires after an outage: nothing that is late, the latest time only, or all of them (bounded)."""
+"""What fires after an outage, in which a time was late by more than `due.ON_TIME_MS`: nothing that is late, the latest
+time only, or all of them (bounded).
+"""
 
 Overlap: TypeAlias = Literal["allow", "skip", "queue-one"]
 """What fires while the last run's job hasn't ended: a job as ever, none, or one that waits for it."""

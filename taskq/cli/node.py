@@ -10,6 +10,7 @@ import click
 
 from taskq.app import TaskQ
 from taskq.cli import output
+from taskq.cli.leader import all_drain
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values
@@ -154,9 +155,14 @@ _ids = click.argument("ids", nargs=-1, metavar="ID…")
 @_every
 @server_options
 def drain(*, ids: tuple[str, ...], every: bool) -> None:
-    """Have nodes claim nothing more: running jobs are finished, the nodes stay, and lead no more. See `resume`."""
+    """Have nodes claim nothing more: running jobs are finished, the nodes stay, and lead no more. See `resume`.
+
+    Where all of them drain nobody leads, and no schedule fires until one resumes.
+    """
     place = app()
     _tell(place, _named(ids, every, place), place.nodes.drain, _is("draining"))
+    if said := all_drain(place.nodes.list()["data"]):
+        output.note(said)
 
 
 @node.command(

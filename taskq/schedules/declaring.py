@@ -83,8 +83,9 @@ class Declares:
             end: nothing fires after it.
             max_runs: after so many firings it is over. Default: never.
             jitter: each firing waits up to so long, but never past the next time.
-            missed: after an outage "skip" what is late, fire the "latest" missed time (the default), or "all", up to
-                100 of them.
+            missed: after an outage, in which a time is late by more than 15 s, "skip" what is late, fire the "latest"
+                missed time (the default), or "all", up to 100 of them. What is late by less isn't missed: all of it
+                fires, as after a change of leaders.
             overlap: while the last run's job hasn't ended "allow" another (the default), "skip" it, or "queue-one".
             options: the rest: those of its jobs, as `Options`; but for `id` and `at`.
 

@@ -26,3 +26,16 @@ def test_who(taskq, settings):
     assert since.timestamp() * 1000 == pytest.approx(pulse.term, abs=1), "a term is the time of its beginning"
     lines = [line.split(None, 1) for line in taskq("leader").stdout.splitlines()]
     assert lines == [[name, str(found[name])] for name in ("node", "term", "since", "until")]
+
+
+def test_nobody_while_all_nodes_drain(taskq, settings):
+    with contextlib.closing(connect(settings)) as server:
+        for node, state in (("a", "draining"), ("b", "active"), ("b", "draining")):
+            told = taskq("leader").stdout
+            assert "drain" not in told or node == "b"
+            fields = {"state": state, "queues": "[]"}
+            run(
+                server,
+                commands.register_node(keys.cluster(settings.namespace), node=node, ttl_ms=60_000, fields=fields),
+            )
+    assert taskq("leader").stdout == "nobody leads: all 2 nodes drain: no schedule fires until one resumes\n"

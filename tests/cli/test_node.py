@@ -99,7 +99,9 @@ def test_a_drained_node_finishes_what_runs_claims_nothing_and_goes_on_when_told(
     slow = app.by_name("shop.slow", queue="default").enqueue(3)
     wait_until(lambda: slow.refresh().state == State.RUNNING)
     (node,) = app.nodes.list()["data"]
-    assert taskq("node", "drain", node["id"]).stdout == f"{node['id']}: draining\n"
+    drained = taskq("node", "drain", node["id"])
+    assert drained.stdout == f"{node['id']}: draining\n"
+    assert drained.stderr == "the only node drains: no schedule fires until it resumes\n"
     assert taskq("node", "drain", "--all").stdout == f"{node['id']}: draining\n", "twice is once"
     left = app.by_name("shop.add", queue="default").enqueue(1, 2)
     wait_until(lambda: slow.refresh().state == State.COMPLETED)
@@ -109,6 +111,7 @@ def test_a_drained_node_finishes_what_runs_claims_nothing_and_goes_on_when_told(
     (shown,) = app.nodes.list()["data"]
     assert (shown["state"], shown["leader"], shown["pid"]) == ("draining", False, worker.pid)
     assert worker.poll() is None
+    assert taskq("leader").stdout == "nobody leads: the only node drains: no schedule fires until it resumes\n"
     assert taskq("node", "resume", node["id"]).stdout == f"{node['id']}: active\n"
     assert left.result(timeout=20) == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,16 @@ def test_a_change_of_leaders_loses_and_heaps_up_nothing(missed):
     times, next_ms = due(rule, NOON, NOON + 8_000)
     assert times == tuple(range(NOON + 1000, NOON + 8001, 1000))
     assert next_ms == NOON + 9000
+
+
+def test_missed_is_what_readme_says_it_is():
+    """Two times of `every("3s")` in 6 s without a leader are late; one that waited for more than 15 s is an outage."""
+    rule = every("3s")
+    assert rule.missed == "latest"
+    assert due(rule, NOON, NOON + 6_000).times == (NOON + 3_000, NOON + 6_000)
+    assert due(rule, NOON, NOON + 21_000).times == (NOON + 21_000,)
+    readme = Path(__file__).parents[2] / "README.md"
+    assert f"when some time is late by more than {ON_TIME_MS // 1000} s: the newest alone" in readme.read_text()
 
 
 @pytest.mark.parametrize(
