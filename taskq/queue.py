@@ -85,7 +85,8 @@ class Queue:
             key: only for this value of the limit's `by`; it beats the limit's own numbers.
             task: instead of a name: all jobs of this task, whatever they were enqueued with. Those that run
                 already don't count.
-            reset: take back what was said here: what code declares holds again.
+            reset: take back what was said here: what code declares holds again. It stands alone; keys of a limit
+                keep their numbers until each is reset with its `key`.
 
         Raises:
             ValueError: numbers or names that can't be, or nothing to change.

@@ -100,6 +100,8 @@ def limit(
         return
     if json_:
         raise WrongUsage("--json lists the limits: it goes with nothing that changes one")
+    if reset and not {concurrency, rate, burst, block, age} <= {None}:
+        raise WrongUsage("--reset stands alone, with --key or without: give the new numbers in another call")
     if age is not None and name is not None:
         raise WrongUsage("--age is of the queue as a whole: leave NAME out")
     before = handle.limits()
@@ -115,7 +117,10 @@ def limit(
     after = handle.limits()
     what = ", ".join(_changes(_numbers_of(before, name, key), _numbers_of(after, name, key)))
     done = f"changed{': ' if what else ''}{what}" if any(changed) else "it is so already"
-    output.put(f"{queue}: {done}")
+    named = [queue, *([] if name is None else [f"limit {name}"]), *([] if key is None else [f"key {key}"])]
+    output.put(f"{', '.join(named)}: {done}")
+    if reset and key is None and (left := _keys_set(after, name)):
+        output.note(f"keys still set here: {', '.join(left)} (--reset --key {left[0]})")
     if name is not None and not reset and not any(each["name"] == name for each in _declared(after)):
         output.note(f"no code that runs declares a limit {name!r}: it holds for jobs that name it")
 
@@ -155,6 +160,12 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         return "none" if value is None else f"{value:g} s" if isinstance(value, float) else str(value)
 
     return [f"{what} {word(old)} → {word(after[what])}" for what, old in before.items() if old != after[what]]
+
+
+def _keys_set(rows: list[dict[str, Any]], name: str | None) -> list[str]:
+    """The keys of a limit that have numbers of their own, or are blocked: a reset of the limit leaves them."""
+    mine = [each for each in rows if (each["kind"], each["name"]) == ("limit", name) and each["key"] is not None]
+    return [each["key"] for each in mine if each["overridden"] or each["blocked_until"]]
 
 
 def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -75,7 +75,9 @@ def asked(
         raise ValueError(f"key={shown(key)} belongs to a limit: give its name too")
     entry = entry_of(name, key=key, task=task)
     words = words_of(concurrency=concurrency, rate=rate, burst=burst)
-    if reset == bool(words):
+    if reset and words:
+        raise ValueError("reset=True stands alone: give the new numbers in another call")
+    if not reset and not words:
         raise ValueError("give concurrency= or rate=, or reset=True to take back what was said")
     if not reset:
         return entry, words

@@ -22,11 +22,13 @@ def rows(taskq, *more):
 def test_a_limit_is_changed_listed_and_reset(taskq, jobs, app):
     assert rows(taskq) == []
     done = taskq("queue", "limit", "email", "crm", "--concurrency", "5", "--rate", "100/min", "--burst", "20")
-    assert done.stdout == "email: changed: concurrency none → 5, rate none → 100/1m burst 20\n"
+    assert done.stdout == "email, limit crm: changed: concurrency none → 5, rate none → 100/1m burst 20\n"
     assert "no code that runs declares" in done.stderr
-    assert taskq("queue", "limit", "email", "crm", "--concurrency", "5").stdout == "email: it is so already\n"
+    assert (
+        taskq("queue", "limit", "email", "crm", "--concurrency", "5").stdout == "email, limit crm: it is so already\n"
+    )
     done = taskq("queue", "limit", "email", "crm", "--concurrency", "2", "--key", "acme")
-    assert done.stdout == "email: changed: concurrency 5 → 2\n"
+    assert done.stdout == "email, limit crm, key acme: changed: concurrency 5 → 2\n"
     assert [(row["name"], row["key"], row["concurrency"], row["rate"], row["burst"]) for row in rows(taskq)] == [
         ("crm", None, 5, "100/1m", 20),
         ("crm", "acme", 2, "100/1m", 20),
@@ -153,3 +155,22 @@ def test_a_task_that_nobody_has_heard_of_is_refused_in_a_queue_too(taskq, jobs):
     assert taskq("task", "pause", "a.b", "--queue", "email").stdout == "a.b in email: paused\n"
     job = json.loads(taskq("job", "why", jobs[0].id, "--json").stdout)
     assert (job["gate"], job["kind"], job["name"], job["key"]) == ("paused", "task", "a.b", None)
+
+
+def test_a_reset_stands_alone_and_names_the_keys_that_stay(taskq, jobs, app):
+    queue = app.queue("email")
+    queue.limit("crm", concurrency=5)
+    for key in ("acme", "nobody"):
+        queue.limit("crm", concurrency=0, key=key)
+    for more in (("--concurrency", "3"), ("--block", "30s"), ("--key", "acme", "--rate", "1/s")):
+        refused = taskq("queue", "limit", "email", "crm", "--reset", *more)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert refused.stderr.startswith("taskq: --reset stands alone")
+    with pytest.raises(ValueError, match="reset=True stands alone"):
+        queue.limit("crm", concurrency=3, reset=True)
+    done = taskq("queue", "limit", "email", "crm", "--reset")
+    assert done.stdout == "email, limit crm: changed: concurrency 5 → none\n"
+    assert done.stderr == "keys still set here: acme, nobody (--reset --key acme)\n"
+    for key in ("acme", "nobody"):
+        assert taskq("queue", "limit", "email", "crm", "--reset", "--key", key).stderr == ""
+    assert rows(taskq) == []
