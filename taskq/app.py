@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from taskq import builtin
-from taskq.asked import checked_text
+from taskq.asked import checked_text, spelled
 from taskq.calls import Shape
 from taskq.client import AsyncClient, Client
 from taskq.codec import Types
@@ -273,6 +273,7 @@ class TaskQ(Declares):
         """The nodes that serve this namespace: `app.nodes.list()`, `app.nodes.drain(id)`. No I/O yet."""
         return Nodes(self)
 
+    @spelled
     def lock(self, name: str, *, ttl: Duration = "30s", wait: Duration | None = None) -> NamedLock:
         """A lock that one holder at a time has, over all processes: `with app.lock("report", wait="5s") as lock:`, or
         `async with`. No I/O yet. See `NamedLock`.
@@ -282,8 +283,7 @@ class TaskQ(Declares):
             ttl: how long it outlives its holder, 0.1 s to 24 h; while it is held, it is renewed.
             wait: how long to wait for it; 0: not at all, None: as long as it takes.
 
-        Raises:
-            ValueError: a name, ttl or wait that breaks its rule.
+        Raises ValueError for a name, ttl or wait that breaks its rule.
         """
         return NamedLock(self, name, ttl=ttl, wait=wait)
 

@@ -5,9 +5,43 @@ Whether there is such a thing only the server knows; here is decided whether the
 
 from __future__ import annotations
 
-from taskq.errors import shown
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from taskq.errors import did_you_mean, shown
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LIMIT_MAX = 1000
+
+
+def spelled(fn: Callable[P, T]) -> Callable[P, T]:
+    """A function whose misspelt arguments are answered, on every Python, with the nearest name: a TypeError."""
+    known = [name for name in inspect.signature(fn).parameters if name != "self"]
+
+    def check(given: dict[str, object]) -> None:
+        for name in given:
+            if name not in known:
+                raise TypeError(f"{fn.__name__}() has no argument {shown(name)}{did_you_mean(name, known)}")
+
+    if inspect.iscoroutinefunction(fn):
+
+        @functools.wraps(fn)
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+            check(kwargs)
+            return await fn(*args, **kwargs)
+
+        return cast("Callable[P, T]", awaited)
+
+    @functools.wraps(fn)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        check(kwargs)
+        return fn(*args, **kwargs)
+
+    return called
 
 
 def checked_text(value: object, *, name: str, of: str) -> str:

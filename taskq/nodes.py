@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from taskq import commands, keys, taken
-from taskq.asked import check_page, checked_text
+from taskq.asked import check_page, checked_text, spelled
 from taskq.client import AsyncClient, Client
 from taskq.commands import Command
 from taskq.connection import run, run_async, run_many, run_many_async
@@ -131,6 +131,7 @@ class Nodes:
         """As `stop`, awaited."""
         await self._aorder("stop", id)
 
+    @spelled
     def scale(self, id: str, *, workers: int | tuple[int, int] | None = None, slots: int | None = None) -> None:
         """Change how much a node runs at a time, until it ends. No running job is stopped for it.
 
@@ -146,6 +147,7 @@ class Nodes:
         """
         self._order("scale", id, _scaled(workers, slots))
 
+    @spelled
     async def ascale(self, id: str, *, workers: int | tuple[int, int] | None = None, slots: int | None = None) -> None:
         """As `scale`, awaited."""
         await self._aorder("scale", id, _scaled(workers, slots))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from taskq.asked import spelled
 from taskq.client import Reservation
 from taskq.client.admission import DEFAULT_TTL, checked_call
 from taskq.client.sweep import CLEARED
@@ -62,6 +63,7 @@ class Queue:
 
     # --- limits
 
+    @spelled
     def limit(
         self,
         name: str | None = None,
@@ -97,6 +99,7 @@ class Queue:
             self.name, name, concurrency=concurrency, rate=rate, burst=burst, key=key, task=task, reset=reset
         )
 
+    @spelled
     async def alimit(
         self,
         name: str | None = None,
@@ -113,6 +116,7 @@ class Queue:
             self.name, name, concurrency=concurrency, rate=rate, burst=burst, key=key, task=task, reset=reset
         )
 
+    @spelled
     def block(self, name: str | None, duration: Duration, *, key: object = None) -> bool:
         """Let nobody start under a limit for a while, as after a 429; a running job may call it. 0 opens it again.
 
@@ -126,6 +130,7 @@ class Queue:
         """
         return self._home.client.block(self.name, name, duration, key=key)
 
+    @spelled
     async def ablock(self, name: str | None, duration: Duration, *, key: object = None) -> bool:
         """As `block`, awaited."""
         return await self._home.aclient.block(self.name, name, duration, key=key)
@@ -231,6 +236,7 @@ class Queue:
 
     # --- admission: a slot of the queue, taken before there is a job
 
+    @spelled
     def reserve(
         self, key: object, *, max_concurrency: int, outside_occupancy: int = 0, ttl: Duration = DEFAULT_TTL
     ) -> Reservation:
@@ -253,6 +259,7 @@ class Queue:
             self.name, key, max_concurrency=max_concurrency, outside_occupancy=outside_occupancy, ttl=ttl
         )
 
+    @spelled
     async def areserve(
         self, key: object, *, max_concurrency: int, outside_occupancy: int = 0, ttl: Duration = DEFAULT_TTL
     ) -> Reservation:

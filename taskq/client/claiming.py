@@ -26,6 +26,7 @@ from taskq.settings import Settings, checked_name
 from taskq.units import Duration, duration_ms
 
 LIMIT_MAX = 250
+OFFER_MS = 30_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
@@ -163,7 +164,7 @@ def asked(
     poller: str,
     limit: int,
     start: bool,
-    offer_ttl: Duration,
+    offer_ttl: Duration | None,
     lease: Duration | None,
     request: str | None,
     labels: Mapping[str, str] | None,
@@ -179,7 +180,7 @@ def asked(
         poller: who of the worker asks; kept beside it.
         limit: at most so many jobs, 1 to 250.
         start: whether they run at once; else they are offers, each to be started within `offer_ttl`, or it goes back.
-        offer_ttl: up to a day.
+        offer_ttl: up to a day; None for 30 s. Only offers have one.
         lease: how long it lasts unless it is renewed; None for the client's own (`lease`, 8 s).
         request: a name for this call. The same again within a minute, by the same worker, gives what of that call's
             jobs it still holds, and nothing new. None: a new one, under which the client itself repeats a call.
@@ -195,13 +196,17 @@ def asked(
     if not names:
         raise ValueError(f"queues={shown(queues)} is empty: give a queue's name, or several in the order to ask them")
     check_page(limit, 0, of="jobs", most=LIMIT_MAX)
+    if start and offer_ttl is not None:
+        raise ValueError(
+            f"offer_ttl={shown(offer_ttl)} is of offers, and these jobs start at once: give start=False too"
+        )
     return Asked(
         queues=tuple(keys.queue(settings.namespace, checked_name(name, name="queue")) for name in names),
         worker=_checked_who(worker, "worker"),
         poller=_checked_who(poller, "poller") if poller else "",
         limit=limit,
         lease_ms=lease_ms_of(settings, lease),
-        offer_ms=0 if start else term_ms(offer_ttl, "offer_ttl"),
+        offer_ms=0 if start else OFFER_MS if offer_ttl is None else term_ms(offer_ttl, "offer_ttl"),
         call=_checked_who(request, "request") if request is not None else os.urandom(8).hex(),
         place=_place(worker, labels, free),
     )

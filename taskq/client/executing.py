@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from taskq import commands, keys
+from taskq.asked import spelled
 from taskq.client import batch, claims, operations
 from taskq.client.claiming import ClaimedJob, asked
 from taskq.connection import Server, run
@@ -34,6 +35,7 @@ class Executing:
         run(self.server, operations.register(self._namespace, queue))
         self._known[queue] = time.monotonic()
 
+    @spelled
     def claim(
         self,
         queues: str | Sequence[str],
@@ -42,7 +44,7 @@ class Executing:
         poller: str = "",
         limit: int = 1,
         start: bool = True,
-        offer_ttl: Duration = 30,
+        offer_ttl: Duration | None = None,
         lease: Duration | None = None,
         request: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -61,7 +63,7 @@ class Executing:
             limit: at most so many jobs, 1 to 250; default 1.
             start: True (the default): they run at once, under a lease. False: they are offers, each to be started
                 within `offer_ttl`, or it goes back to its place.
-            offer_ttl: a duration from 1 ms to a day; default 30 s.
+            offer_ttl: a duration from 1 ms to a day, with `start=False`; default 30 s.
             lease: how long a lease lasts unless it is renewed, from 1 ms to a day. Default: the client's (8 s).
             request: a name for this call. The same again within a minute, by the same worker, gives what of that call's
                 jobs it still holds, and nothing new. Default: a new name each time.

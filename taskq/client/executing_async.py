@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from taskq import commands, keys
+from taskq.asked import spelled
 from taskq.client import batch, claims, operations
 from taskq.client.claiming import ClaimedJob, asked
 from taskq.connection import AsyncServer, run_async
@@ -34,6 +35,7 @@ class AsyncExecuting:
         await run_async(self.server, operations.register(self._namespace, queue))
         self._known[queue] = time.monotonic()
 
+    @spelled
     async def claim(
         self,
         queues: str | Sequence[str],
@@ -42,7 +44,7 @@ class AsyncExecuting:
         poller: str = "",
         limit: int = 1,
         start: bool = True,
-        offer_ttl: Duration = 30,
+        offer_ttl: Duration | None = None,
         lease: Duration | None = None,
         request: str | None = None,
         labels: Mapping[str, str] | None = None,

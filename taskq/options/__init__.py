@@ -7,8 +7,9 @@ The same names serve `TaskQ(defaults=Options(…))`, `@app.task(…)` and
 
 from taskq.options.by import By
 from taskq.options.declaration import Declaration, checked_task_name, declare
-from taskq.options.layer import KILL_AFTER_MS, Options, TaskVocabulary, Vocabulary, merge
+from taskq.options.layer import KILL_AFTER_MS, OPTIONS, Options, TaskVocabulary, Vocabulary, merge
 from taskq.options.limits import Concurrency, Limit, Lock, Rate
+from taskq.options.names import LATER, unknown
 from taskq.options.once import Debounce, Once, Throttle, Unique
 from taskq.options.rules import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskq.options.travel import ORDER, heard, stored_fields, told
@@ -19,7 +20,9 @@ __all__ = [
     "DEFAULT_QUEUE",
     "HIGHEST_PRIORITY",
     "KILL_AFTER_MS",
+    "LATER",
     "LOWEST_PRIORITY",
+    "OPTIONS",
     "ORDER",
     "By",
     "Concurrency",
@@ -40,4 +43,5 @@ __all__ = [
     "merge",
     "stored_fields",
     "told",
+    "unknown",
 ]

@@ -5,15 +5,15 @@ Nothing is sent here: a worker tells its node of the schedules, and the node dec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from taskq import calendar
 from taskq.calendar import WHEN, Rule, When
 from taskq.commands import Declared
-from taskq.errors import BadArguments, shown
-from taskq.options import Options, Vocabulary
+from taskq.errors import BadArguments, did_you_mean, shown
+from taskq.options import LATER, OPTIONS, Options, Vocabulary, unknown
 from taskq.schedules.run import Run
 from taskq.schedules.template import Template
 from taskq.task import Call, Task
@@ -162,6 +162,9 @@ class Declares:
 def _parted(options: ScheduleVocabulary) -> tuple[When, Vocabulary]:
     when = {name: value for name, value in options.items() if name in WHEN}
     rest = {name: value for name, value in options.items() if name not in WHEN}
+    for name in rest:
+        if name not in OPTIONS:
+            raise unknown(name, (*WHEN, *OPTIONS), LATER)
     return cast("When", when), cast("Vocabulary", rest)
 
 
@@ -190,6 +193,28 @@ def check_options(options: Options) -> None:
         raise ValueError("at= belongs to one job: a schedule's rule says when; delay= is possible")
     if options.expires is not None and not options.expires.startswith("+"):
         raise ValueError("expires= of a schedule is a duration from when it fires: no later job could ever start")
+
+
+def check_when(when: Mapping[str, Any], others: Sequence[str]) -> None:
+    """Refuses what is no part of a rule; what belongs to its jobs is said of their task.
+
+    Args:
+        when: what was given.
+        others: what else could have been meant.
+
+    Raises:
+        TypeError: it says what to write.
+    """
+    known = (*others, *WHEN)
+    for name, value in when.items():
+        if name in OPTIONS:
+            raise TypeError(
+                f"{name}= is an option of a schedule's jobs: give the task as task.using({name}={shown(value)})"
+            )
+        if name not in WHEN:
+            raise TypeError(
+                f"a schedule has no {shown(name)}{did_you_mean(name, (*known, *OPTIONS))}: it has {', '.join(known)}"
+            )
 
 
 def checked_schedule_name(name: object) -> str:

@@ -14,7 +14,7 @@ from taskq.commands import Command, StoredSchedules
 from taskq.connection import run, run_async
 from taskq.errors import InvalidTransition, ScheduleNotFound, Unavailable, did_you_mean, shown
 from taskq.home import Home
-from taskq.schedules.declaring import checked_schedule_name, declared
+from taskq.schedules.declaring import check_when, checked_schedule_name, declared
 from taskq.schedules.observing import atell, tell
 from taskq.schedules.relaying import LATER, adrive, drive, relay
 from taskq.schedules.run import Run, instant
@@ -57,7 +57,7 @@ class Schedules:
 
         Args:
             name: 1 to 220 characters without spaces.
-            call: what to run: a task, or a call of it; its options are those of the jobs.
+            call: what to run: a task, or a call of it; its options are those of the jobs (`send.using(priority=2)`).
             cron: an expression, as for `app.cron`; or
             every: an interval, as for `app.every`.
             tz: as there.
@@ -234,6 +234,7 @@ class Schedules:
 
 
 def _rule(cron: str | None, every: Duration | None, tz: str, when: When) -> Rule:
+    check_when(when, ("cron", "every", "tz"))
     if (cron is None) == (every is None):
         raise ValueError("give cron= or every=: one of them says when")
     if cron is not None:

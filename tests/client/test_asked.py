@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
@@ -84,3 +85,38 @@ def test_a_fence_that_is_no_number(away):
 def test_a_state_there_is_none_of(away, state):
     with pytest.raises(ValueError, match=r"^there is no state .+: pending, scheduled, "):
         away.inspector.jobs(state=state)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda app: app.lock("x", tll="5s"), "lock() has no argument 'tll' (did you mean 'ttl'?)"),
+        (
+            lambda app: app.queue("q").limit("crm", concurency=2),
+            "limit() has no argument 'concurency' (did you mean 'con",
+        ),
+        (
+            lambda app: app.queue("q").block("crm", "5s", keys="a"),
+            "block() has no argument 'keys' (did you mean 'key'?)",
+        ),
+        (lambda app: app.queue("q").reserve("a", max_concurency=1), "reserve() has no argument 'max_concurency' (did"),
+        (lambda app: app.nodes.scale("n", worker=2), "scale() has no argument 'worker' (did you mean 'workers'?)"),
+        (lambda app: app.client.claim("q", worker="w", ofer_ttl=2), "claim() has no argument 'ofer_ttl' (did you mean"),
+    ],
+)
+def test_a_mistyped_argument_names_the_nearest(away, call, said):
+    with pytest.raises(TypeError, match=re.escape(said)):
+        call(away)
+
+
+async def test_so_do_the_twins(away):
+    with pytest.raises(TypeError, match=r"alimit\(\) has no argument 'rat' \(did you mean 'rate'\?\)"):
+        await away.queue("q").alimit("crm", rat="1/s")
+    with pytest.raises(TypeError, match=r"claim\(\) has no argument 'lmit' \(did you mean 'limit'\?\)"):
+        await away.aclient.claim("q", worker="w", lmit=1)
+    assert inspect.iscoroutinefunction(away.queue("q").alimit)
+
+
+def test_the_time_of_an_offer_is_of_offers(away):
+    with pytest.raises(ValueError, match=r"offer_ttl='10s' is of offers, .*: give start=False too"):
+        away.client.claim("q", worker="w", offer_ttl="10s")

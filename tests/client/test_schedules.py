@@ -109,8 +109,13 @@ def test_a_rule_that_cannot_be_is_refused(app, send, given, why):
 def test_what_a_schedule_has_not_is_refused_with_the_nearest_name(app, send):
     with pytest.raises(TypeError, match=r"no 'mised' \(did you mean 'missed'\?\)"):
         app.schedules.put("s", send, every=5, mised="all")
-    with pytest.raises(TypeError, match="no 'priority': it has start, end"):
-        app.schedules.put("s", send, every=5, priority=1)
+    with pytest.raises(TypeError, match=r"no 'evry' \(did you mean 'every'\?\): it has cron, every, tz, start, end"):
+        app.schedules.put("s", send, evry=5)
+    with pytest.raises(TypeError, match=r"^priority= is an option of .*: give the task as task.using\(priority=2\)$"):
+        app.schedules.put("s", send, every=5, priority=2)
+    for declare in (lambda **given: app.every(5, **given), lambda **given: app.cron("@daily", **given)):
+        with pytest.raises(TypeError, match=r"no option 'overlp' \(did you mean 'overlap'\?\)"):
+            declare(overlp="skip")
 
 
 def test_options_of_one_job_are_refused(app, send):
