@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from taskq import needs
 from taskq.errors import Unschedulable
 from taskq.lacking import largest, place_of
-from taskq.needs import Needs, number
+from taskq.needs import Needs, amount_text
 
 if TYPE_CHECKING:
     from taskq.calls import Plan
@@ -112,10 +112,11 @@ def _too_large(queue: str, wanted: Needs, workers: Sequence[Mapping[str, int]]) 
     most = {name: max(worker.get(name, 0) for worker in workers) for name, _ in wanted.takes}
     for name, each in wanted.takes:
         if each > most[name]:
-            return f"it needs {name}={number(each)}, and the largest worker of queue {queue} has {number(most[name])}"
+            has = amount_text(most[name])
+            return f"it needs {name}={amount_text(each)}, and the largest worker of queue {queue} has {has}"
     name, each = short(nearest)[0]
-    rest = ", ".join(f"{other}={number(n)}" for other, n in wanted.takes if other != name)
+    rest = ", ".join(f"{other}={amount_text(n)}" for other, n in wanted.takes if other != name)
     return (
-        f"it needs {name}={number(each)} together with {rest}, and no worker of queue {queue} has both:"
-        f" the nearest has {name}={number(nearest.get(name, 0))}"
+        f"it needs {name}={amount_text(each)} together with {rest}, and no worker of queue {queue} has both:"
+        f" the nearest has {name}={amount_text(nearest.get(name, 0))}"
     )

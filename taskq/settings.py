@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from taskq.address import Address, mask_url, parse_url
-from taskq.errors import did_you_mean, shown
+from taskq.errors import did_you_mean, nearest, shown
 from taskq.units import Duration, Size, duration_ms, duration_text, size_bytes
 
 __all__ = ["DEFAULT_URL", "Address", "Retention", "Settings", "checked_name", "mask_url", "parse_url", "resolve"]
@@ -213,6 +213,21 @@ def resolve(
     return Settings(**values, sources=sources).with_flags(flags or {})
 
 
+def unread_variables(environ: Mapping[str, str]) -> list[str]:
+    """What to say of each `TASKQ_…` variable that nothing reads: most likely a slip."""
+    said = []
+    for name in sorted(environ):
+        key = name.removeprefix("TASKQ_").lower()
+        each = _READ.get(key)
+        if not name.startswith("TASKQ_") or name in _READ_ELSEWHERE or (each is not None and each.scalar):
+            continue
+        hint = f": give it in code, as TaskQ({key}=…)" if each is not None else ""
+        if near := nearest(key, [known for known, each in _READ.items() if each.scalar]) if each is None else None:
+            hint = f" (did you mean TASKQ_{near.upper()}?)"
+        said.append(f"{name} is set, and no setting is read from it{hint}")
+    return said
+
+
 # --- how each value is read ---------------------------------------------------
 
 
@@ -296,6 +311,9 @@ _READ: dict[str, _Reader] = {
     "wait_replicas": _Reader("wait_replicas", _count),
     "app": _Reader("app", _app),
 }
+
+
+_READ_ELSEWHERE = ("TASKQ_SERVER_BINARY",)
 
 
 def _refuse_unknown(given: Mapping[str, object]) -> None:

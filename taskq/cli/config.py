@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from taskq.cli import output
@@ -9,7 +11,7 @@ from taskq.cli.options import Verb, flags, json_option, server_options
 from taskq.cli.place import settings
 from taskq.cli.refusal import checked_values, refuse
 from taskq.cli.serve import app_argument
-from taskq.settings import Settings, resolve
+from taskq.settings import Settings, resolve, unread_variables
 
 
 @click.command(
@@ -26,7 +28,8 @@ from taskq.settings import Settings, resolve
 def config(*, app: str | None, json_: bool) -> None:
     """The settings that commands work with; with APP (or TASKQ_APP) also what its code says.
 
-    Precedence: flag, argument in code, environment (TASKQ_URL, TASKQ_NAMESPACE ...), default.
+    Precedence: flag, argument in code, environment (TASKQ_URL, TASKQ_NAMESPACE ...), default. A TASKQ_ variable that
+    nothing reads is told.
     """
     with checked_values():
         known = settings() if app is None else _of_app(app)
@@ -36,6 +39,9 @@ def config(*, app: str | None, json_: bool) -> None:
         output.document({each.name: {"value": values[each.name], "source": each.source} for each in explained})
     else:
         output.table(("setting", "value", "from"), [(each.name, each.value, each.source) for each in explained])
+
+    for said in unread_variables(os.environ):
+        output.note(said)
 
 
 def _of_app(path: str) -> Settings:

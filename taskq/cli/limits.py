@@ -215,7 +215,10 @@ def weights(*, queue: str, weights: tuple[str, ...], json_: bool) -> None:
 @json_option
 @server_options
 def show(*, queue: str, json_: bool) -> None:
-    """A queue's counts, whether it is paused, its limits, what of it is paused or blocked, and weights."""
+    """A queue's counts, whether it is paused, its limits, what of it is paused or blocked, and weights.
+
+    `pauses` in --json: how many of its tasks and fairness keys are paused alone.
+    """
     place = app()
     scope.known_queues(place, [queue])
     handle = place.queue(queue)
@@ -223,6 +226,7 @@ def show(*, queue: str, json_: bool) -> None:
     if json_:
         output.document({"queue": queue, **counts, "limits": rows, "weights": weights_})
         return
+    counts["paused tasks and keys"] = counts.pop("pauses")
     output.pairs([("queue", queue), *counts.items(), *((f"weight of {key}", n) for key, n in weights_.items())])
     if rows:
         limit_table(rows)

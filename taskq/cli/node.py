@@ -15,6 +15,7 @@ from taskq.cli.options import Noun, confirm, json_option, page_options, server_o
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values
 from taskq.cli.serve import worker_count
+from taskq.needs import WHOLE, amount_text
 from taskq.nodes import EVERY
 
 SEEN_S = 10.0
@@ -86,10 +87,11 @@ def show(*, id: str, json_: bool) -> None:
         output.document(found)
         return
     stats = found.pop("stats")
+    found["capacity"] = {name: _amount(each) for name, each in found["capacity"].items()}
     output.pairs((name, output.in_a_line(name, value)) for name, value in found.items())
     output.put(f"{stats['busy']} of {stats['slots']} slots are busy")
     for name, each in stats.get("resources", {}).items():
-        output.put(f"{name}: {each['free']} of {found['capacity'][name]} free")
+        output.put(f"{name}: {_amount(each['free'])} of {found['capacity'][name]} free")
     if workers := stats.get("workers"):
         output.put(f"workers: {_range(workers)}, as needed")
     for queue, each in stats.get("queues", {}).items():
@@ -99,6 +101,10 @@ def show(*, id: str, json_: bool) -> None:
         output.table(("job", "task", "started at"), rows, spare={"task": 12})
     if stats["busy"] > len(stats["running"]):
         output.note(f"{stats['busy'] - len(stats['running'])} more, which started later")
+
+
+def _amount(each: float) -> str:
+    return amount_text(round(each * WHOLE))
 
 
 def _range(bounds: dict[str, Any]) -> str:
@@ -198,7 +204,7 @@ def scale(*, ids: tuple[str, ...], every: bool, workers: str | None, slots: int 
     No running job is stopped for it: a worker that is too many finishes what it has.
     """
     place = app()
-    wanted = None if workers is None else worker_count(workers)
+    wanted = None if workers is None else worker_count(workers, option="--workers")
 
     def order(id: str) -> None:
         with checked_values():

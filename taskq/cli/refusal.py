@@ -59,6 +59,7 @@ def in_words_of_the_shell(message: str, names: Mapping[str, str]) -> str:
         return names.get(name) or _NAMES.get(name) or "--" + name.removeprefix("--").replace("_", "-")
 
     message = re.sub(r"^resources\[(['\"])(.*?)\1\]=(['\"])(.*?)\3", r"--resource \2=\4", message)
+    message = re.sub(r"^workers=\((\d+), (\d+)\)", r"workers=\1..\2", message)
     message = re.sub(r"^((?:--)?[a-z][a-z_-]*)=(?=\S)", lambda found: option(found[1]) + " ", message)
     message = re.sub(r"\b([a-z][a-z_]*)=(?=[\s,:;]|$)", lambda found: option(found[1]), message)
     message = re.sub(r"^(tags|meta|labels|resources) holds", lambda found: option(found[1]) + " holds", message)

@@ -220,8 +220,8 @@ def memory_limit(text: str | None) -> int:
     return size_bytes(text, name="--max-memory")
 
 
-def worker_count(text: str) -> int | tuple[int, int]:
+def worker_count(text: str, *, option: str = "-w") -> int | tuple[int, int]:
     """`-w 2`, or from how many to how many, as in `-w 2..8`."""
     if found := re.fullmatch(r"([0-9]{1,6})(?:\.\.([0-9]{1,6}))?", text):
         return (int(found[1]), int(found[2])) if found[2] else int(found[1])
-    raise WrongUsage(f"-w {shown(text)} is no number of workers: give such as -w 2 or -w 2..8")
+    raise WrongUsage(f"{option} {shown(text)} is no number of workers: give such as {option} 2 or {option} 2..8")

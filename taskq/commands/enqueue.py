@@ -97,8 +97,8 @@ def _read(reply: Any, q: QueueKeys) -> list[str]:
 def refused(word: str, facts: Sequence[str], q: QueueKeys) -> TaskQError:
     """The error of a call that adds jobs and was refused, `duplicate` or `classes`, with what its script tells."""
     if word == "duplicate":
-        id, key, owner = facts
-        return DuplicateJob(f"job {owner} owns the unique key {key} of {id}; nothing was added", owner=owner)
+        _, key, owner = facts
+        return DuplicateJob(f"job {owner} owns the unique key {key}; nothing was added", owner=owner)
     needs, most = facts
     what, advice = "labels and resources", "round amounts up, use fewer labels, or several queues"
     if (parsed(needs) or NOTHING).target:

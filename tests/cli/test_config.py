@@ -48,6 +48,26 @@ def test_json_has_the_values_own_types():
     }  # fmt: skip
 
 
+def test_a_variable_that_nothing_reads_is_told():
+    slips = {
+        "TASKQ_LEESE": "9s",
+        "TASKQ_INCLUDE": "shop",
+        "TASKQ_ZZZ": "1",
+        "TASKQ_SERVER_BINARY": "x",
+        "TASKQ_URL": "",
+    }
+    for words in ((), ("--json",)):
+        told = CliRunner().invoke(cli, ["config", *words], env=slips)
+        assert told.exit_code == 0
+        lines = [line for line in told.stderr.splitlines() if "TASKQ_TEST_" not in line]
+        assert lines == [
+            "TASKQ_INCLUDE is set, and no setting is read from it: give it in code, as TaskQ(include=…)",
+            "TASKQ_LEESE is set, and no setting is read from it (did you mean TASKQ_LEASE?)",
+            "TASKQ_ZZZ is set, and no setting is read from it",
+        ]
+        assert "LEESE" not in told.stdout
+
+
 def test_passwords_are_never_printed():
     for words in ((), ("--json",)):
         assert "geheim" not in config(*words, "--url", "redis://me:geheim@db/0")

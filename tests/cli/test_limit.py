@@ -126,7 +126,7 @@ def test_a_key_is_paused_and_shows_wherever_the_queue_does(taskq, jobs, app):
     shown = json.loads(taskq("queue", "show", "email", "--json").stdout)
     assert (shown["available"], shown["paused"], shown["pauses"]) == (3, False, 1)
     assert [(row["kind"], row["key"], row["paused"]) for row in shown["limits"]] == [("fairness key", "acme", True)]
-    assert "paused" in taskq("queue", "show", "email").stdout
+    assert "paused tasks and keys  1\n" in taskq("queue", "show", "email").stdout
     assert taskq("queue", "resume", "email", "--key", "acme").stdout == "email acme: resumed\n"
     assert taskq("queue", "resume", "email", "--key", "acme").stdout == "email acme: was not paused\n"
 

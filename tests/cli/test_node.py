@@ -54,6 +54,15 @@ def test_a_node_that_is_not_there_is_one_line(taskq, say, namespace, verb):
     )
 
 
+def test_sizes_read_as_sizes(taskq, say, namespace):
+    fields = {"state": "active", "queues": "[]", "workers": 1, "capacity": '{"memory": 34359738368, "gpu": 1.5}'}
+    say(commands.register_node(keys.cluster(namespace), node="big", ttl_ms=600_000, fields=fields))
+    shown = taskq("node", "show", "big").stdout
+    assert "memory=32GiB, gpu=1.5\n" in shown or "gpu=1.5, memory=32GiB\n" in shown
+    assert "memory: 32GiB of 32GiB free\n" in shown
+    assert json.loads(taskq("node", "show", "big", "--json").stdout)["capacity"] == {"memory": 2**35, "gpu": 1.5}
+
+
 def test_where_no_name_is_near_the_line_says_where_to_look(taskq):
     result = taskq("node", "show", "nobody")
     assert result.exit_code == 1
@@ -168,10 +177,13 @@ def test_a_node_is_given_a_range_of_workers_and_keeps_within_it(taskq, app, work
 @pytest.mark.parametrize(
     "words, told",
     [
-        (("--workers", "0"), "drain it instead"),
-        (("--workers", "3..2"), "goes backwards"),
-        (("--workers", "many"), "give such as -w 2 or -w 2..8"),
-        (("--slots", "-1"), "out of range"),
+        (
+            ("--workers", "0"),
+            "--workers 0 is out of range, 1 to 1000: a node without workers would end; drain it instead",
+        ),
+        (("--workers", "3..2"), "--workers 3..2 goes backwards"),
+        (("--workers", "many"), "--workers 'many' is no number of workers: give such as --workers 2 or --workers 2..8"),
+        (("--slots", "-1"), "--slots -1 is out of range"),
         ((), "give --workers, --slots or both"),
     ],
 )

@@ -59,7 +59,7 @@ def test_another_key_is_another_matter(room):
 def test_one_that_asks_is_refused_and_with_it_the_whole_call(room):
     room.add("a", once=PLAIN)
     room.look()
-    with pytest.raises(DuplicateJob, match="job default:a owns the unique key t:k of default:b") as caught:
+    with pytest.raises(DuplicateJob, match="job default:a owns the unique key t:k; nothing was added") as caught:
         send(room, new("free"), new("b", once=RAISE))
     assert caught.value.owner == "default:a"
     assert room.changed() == {}

@@ -32,6 +32,7 @@ SMALL, BIG = node("small", capacity={"cpu": 2, "gpu": 1}), node("big", capacity=
         ([SMALL, BIG], {"cpu": 8}, None),
         ([SMALL, BIG], {"cpu": 9}, "it needs cpu=9, and the largest worker of queue default has 8"),
         ([SMALL, BIG], {"gpu": 1.5}, "it needs gpu=1.5, and the largest worker of queue default has 1"),
+        ([SMALL, BIG], {"mem": "2GiB"}, "it needs mem=2GiB, and the largest worker of queue default has"),
         ([SMALL, BIG], {"tpu": 1}, "it needs tpu=1, and the largest worker of queue default has 0"),
         ([SMALL, BIG], {"cpu": 4, "gpu": 1}, "gpu=1 together with cpu=4|cpu=4 together with gpu=1"),
         ([SMALL, BIG, node("unknown")], {"cpu": 9}, None),
