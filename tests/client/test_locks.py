@@ -153,7 +153,8 @@ async def test_so_do_tasks_and_those_that_are_cancelled_leave(on_loop, raw, c):
 
 def test_an_interrupted_wait_leaves_the_line(app, raw, c):
     with app.lock("l"):
-        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+        # As a terminal does, to the thread that waits: raised in another one it would be heard with the next turn only.
+        threading.Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             app.lock("l").acquire()
         assert not raw.exists(c.line("l"), c.present("l"))
