@@ -77,8 +77,13 @@ def _ledger() -> Iterator[Ledger]:
 
 @pytest.fixture
 def own(server_binary: str | None, tmp_path: Path) -> Iterator[Struck]:
-    """A server of this test's own, that keeps an append-only file, and sleeps when it is told to."""
-    for config in ({"enable-debug-command": "local"}, {}):  # before 7.0 nobody had to allow it
+    """A server of this test's own, that keeps an append-only file, and sleeps when it is told to.
+
+    What it answered is in its file, whoever kills it: with `everysec` it holds back what it should write while the disk
+    is busy with the last second; with `no` it writes before it answers, and only the machine could lose that.
+    """
+    written = {"appendfsync": "no"}
+    for config in ({**written, "enable-debug-command": "local"}, written):  # before 7.0 nobody had to allow it
         server = Struck(
             port=0, dir=tmp_path / "data", appendonly=True, binary=server_binary, config=config, timeout_s=60
         )
