@@ -325,6 +325,31 @@ async def test_queues_are_asked_best_first(play):
     assert played.redis.claims[1][3] == {"async": 0, "thread": 2}
 
 
+async def test_a_better_queue_is_heard_of_though_another_takes_each_slot_that_gets_free(play, monkeypatch):
+    monkeypatch.setattr(module, "UNHEARD_S", 0.0)
+    best, other = keys.queue("t", "best"), keys.queue("t", "other")
+    played = await play(answer(), answer(*jobs(4)), queues=(best, other))
+    await at_rest(played)
+    played.redis.claims.clear()
+    played.redis.answers = [answer(*jobs(1))]
+    played.claimer.freed("async", "other")
+    await await_until(lambda: len(played.started) == 5)
+    assert [claim[0] for claim in played.redis.claims] == [best.prefix]
+
+
+async def test_the_unheard_are_asked_now_and_then_only(play, monkeypatch):
+    monkeypatch.setattr(module, "UNHEARD_S", 60.0)
+    best, other = keys.queue("t", "best"), keys.queue("t", "other")
+    played = await play(answer(), answer(*jobs(4)), queues=(best, other))
+    await at_rest(played)
+    played.redis.claims.clear()
+    for began in range(5, 15):
+        played.redis.answers = [answer(*jobs(1))]
+        played.claimer.freed("async", "other")
+        await await_until(lambda began=began: len(played.started) == began)
+    assert {claim[0] for claim in played.redis.claims} == {other.prefix}
+
+
 async def test_it_claims_exactly_when_something_is_due(play):
     played = await play(answer(next_ms=30))
     await await_until(lambda: len(played.redis.claims) == 2, timeout=2)

@@ -49,7 +49,7 @@ class Played:
 
     def __init__(self, app, **start):
         self.node = PlayedNode()
-        start = Start("app", f"w.{time.monotonic_ns()}", "w", concurrency=10, threads=2, **start)
+        start = Start("app", f"w.{time.monotonic_ns()}", "w", **{"concurrency": 10, "threads": 2, **start})
         self.table = Table.create(200)
         self.worker = Worker(start, greeting(app, start.queues), app, self.table, self.node)
         self.id = start.worker
@@ -490,3 +490,22 @@ async def test_a_worker_that_is_idle_again_holds_two_connections(app, play, raw,
     assert len(calls(raw)) > 2
     await await_until(lambda: len(calls(raw)) == 2)
     assert await (await nap.aenqueue()).aresult("5s") is None
+
+
+async def test_a_job_of_a_better_queue_is_next_but_a_few_however_long_the_others_line(app, play):
+    """There is never a free slot in which its marker could be waited for."""
+    order = []
+
+    @app.task(name="step", queue="other")
+    async def step(n):
+        order.append(n)
+        await asyncio.sleep(0.05)
+
+    await app.aenqueue_many([step.call(n) for n in range(60)])
+    await play(queues=("best", "other"), concurrency=1)
+    await await_until(lambda: len(order) >= 5)
+    before = len(order)
+    await step.using(queue="best").aenqueue("best")
+    await await_until(lambda: "best" in order)
+    assert order.index("best") - before <= 10
+    await await_until(lambda: len(order) == 61)

@@ -31,6 +31,7 @@ from taskq.node.worker.turns import Turns
 from taskq.record.failure import line_of
 
 EVERY_S = 5.0  # a plain claim, whatever the markers say
+UNHEARD_S = 0.1  # how often the queues are asked whose markers nothing waits for, since no slot stays free
 NODE_AGE_MS = 3_000  # nobody renews: what is claimed now would be lost
 _LOOK_AGAIN_S = 0.25
 _UNBLOCK_AGAIN_S = 0.05
@@ -210,6 +211,7 @@ class Claimer:
 
     async def _round(self) -> None:
         """Claim from the queue whose turn it is, as long as there are free slots and something to be had."""
+        self._ask_the_unheard()
         left = by_name = {source.keys.name: source for source in self._sources}
         while (name := self._turns.next(left)) is not None:
             if await self._claim(by_name[name]):
@@ -217,6 +219,15 @@ class Claimer:
             else:
                 left = {each: source for each, source in left.items() if each != name}
         await self._markers.pass_on(everything=self._resting)
+
+    def _ask_the_unheard(self) -> None:
+        """Where one queue has more than there are slots for, each slot is claimed for as it gets free, and no marker of
+        another queue is ever waited for: what comes there, better or owed its part, is found by asking.
+        """
+        if any(source.more for source in self._sources):
+            before = time.monotonic() - UNHEARD_S
+            for source in self._sources:
+                source.wanted |= not source.more and source.asked < before
 
     def _offered(self, source: Source) -> Mapping[str, int]:
         """What this queue may take now, less what is left to others whose turn comes too."""

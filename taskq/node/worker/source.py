@@ -56,6 +56,7 @@ class Source:
         narrow: the classes that need more than a kind and that this worker may serve → what a job takes of which pools.
         version: of the queue's classes, when they were last read; None before.
         told: their version as the last claim told it.
+        asked: when the last claim was made (monotonic s).
         offer: the claim under way.
         in_doubt: it was sent before and not answered, so it may have got jobs.
         failures: how many claims in a row have failed.
@@ -65,7 +66,7 @@ class Source:
     """
 
     __slots__ = (
-        "empty", "failures", "in_doubt", "keys", "lent", "more", "narrow", "not_before", "offer", "questioned",
+        "asked", "empty", "failures", "in_doubt", "keys", "lent", "more", "narrow", "not_before", "offer", "questioned",
         "request", "told", "version", "wanted", "woken",
     )  # fmt: skip
 
@@ -74,6 +75,7 @@ class Source:
         self.wanted = True
         self.woken: set[str] = set()
         self.more: frozenset[str] = frozenset()
+        self.asked = 0.0
         self.offer: Offer | None = None
         self.in_doubt = False
         self.request = 0
@@ -139,6 +141,7 @@ class Source:
         if limit <= 0:
             return None
         self.request += 1
+        self.asked = now
         self.wanted = False
         self.woken = {each for each in self.woken if self.room(each, offered) <= 0}
         narrow = {each: takes for each, takes in self.narrow.items() if needs.room(takes, offered)}
