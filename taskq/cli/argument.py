@@ -26,7 +26,7 @@ def read_args(words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         if not sign or not name.isidentifier():
             args.append(_value(word))
         elif name in kwargs:
-            raise ValueError(f"{name}= is given twice")
+            raise ValueError(f"keyword {name} is given twice")
         else:
             kwargs[name] = _value(text)
     return args, kwargs

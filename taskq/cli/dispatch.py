@@ -10,6 +10,7 @@ from taskq.cli.options import Verb, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values
 from taskq.cli.tasks import served_queues
+from taskq.errors import did_you_mean
 
 
 @click.command(
@@ -33,5 +34,6 @@ def dispatch(*, count: int, queue: str, fail_rate: float, delay: float) -> None:
         task = place.by_name(SIMULATE, queue=queue)
     jobs = place.enqueue_many([task.call(fail_rate=fail_rate, delay=delay)] * count)
     output.put(f"{len(jobs)} jobs added to queue {queue}")
-    if queue not in served_queues(place):
-        output.note(f"no worker serves queue {queue} now; start one: taskq worker APP -q {queue}")
+    if queue not in (served := served_queues(place)):
+        hint = did_you_mean(queue, served)
+        output.note(f"no worker serves queue {queue} now{hint}; start one: taskq worker APP -q {queue}")

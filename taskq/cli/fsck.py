@@ -89,6 +89,8 @@ def _reports(place: TaskQ, queue: str | None, *, repair: bool) -> list[Report]:
         chosen = [queue] if queue else run(server, commands.queues(c))
         walks = [check.walk(keys.queue(namespace, name), repair=repair, lease_ms=lease_ms) for name in chosen]
         reports = [_lead(server, walk) for walk in walks]
+    if queue and not (reports[0].jobs or reports[0].keys):
+        run(server, commands.expect_queue(c, queue))  # a mistyped name must not look sound
     for report in reports:
         _look_at_markers(server, keys.queue(namespace, report.queue), report, repair=repair)
     return reports

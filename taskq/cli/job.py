@@ -11,6 +11,7 @@ from taskq.cli.options import Noun, confirm, json_option, page_options, server_o
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client.sweep import CLEARABLE
+from taskq.errors import InvalidTransition
 from taskq.state import State, valid
 
 
@@ -193,7 +194,10 @@ def cancel(*, ids: tuple[str, ...], running: bool, force: bool, partial: bool) -
     """Cancel jobs: a waiting one is cancelled at once, the worker of a running one is asked to stop it."""
     client = app().client
     if len(ids) == 1 and not partial:
-        words = [client.cancel(ids[0], running=running, force=force)]
+        try:
+            words = [client.cancel(ids[0], running=running, force=force)]
+        except InvalidTransition as error:
+            words = [str(error.from_state)]
     else:
         words = client.cancel_many(ids, running=running, force=force, partial=partial)
     _report(ids, words, {"removed": "cancelled", "requested": "its worker was asked to stop it"})

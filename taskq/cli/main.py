@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -128,8 +129,11 @@ def _is_text(word: str) -> bool:
 
 def _dashes(error: click.UsageError, context: click.Context) -> str:
     """A value that begins with a dash is taken for an option, unless it is told apart."""
-    many = any(isinstance(each, click.Argument) and each.nargs == -1 for each in context.command.params)
-    if not (many and isinstance(error, click.NoSuchOption)) or error.option_name.startswith("--"):
+    if not isinstance(error, click.NoSuchOption) or error.option_name.startswith("--"):
+        return ""
+    arguments = [each for each in context.command.params if isinstance(each, click.Argument)]
+    number = error.option_name[1:2].isdigit()  # no option of ours is one
+    if not any(each.nargs == -1 or number for each in arguments):
         return ""
     return f" If {error.option_name} begins a value, put -- before it: {context.command_path} … -- {error.option_name}"
 
@@ -153,8 +157,20 @@ def cli() -> None:
     """Distributed tasks on Redis."""
 
 
+def _opened() -> None:
+    """A stream that whoever started us has closed (`>&-`) goes nowhere; Python has None for it, on which a command
+    would end half way. Of what we start, too, no socket then takes its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 (it stays open)
+            os.set_inheritable(stream.fileno(), True)  # noqa: FBT003 (the library's own signature)
+            setattr(sys, name, stream)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """The `taskq` script."""
+    _opened()
     # A name or a text that the terminal can't show must not end a command half way.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -162,7 +162,7 @@ def node_options_of(flags: Flags, given: dict[str, Any], *, burst: bool = False)
 
     asked = queues_asked(given["queues"])
     workers = worker_count(given["workers"])
-    with checked_values():
+    with checked_values(workers="-w"):
         return NodeOptions(
             queues=asked.names,
             weights=asked.weights,

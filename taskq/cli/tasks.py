@@ -9,6 +9,7 @@ from taskq.app import TaskQ
 from taskq.calls import shape_told
 from taskq.cli import output
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
+from taskq.errors import did_you_mean
 from taskq.hearsay import FRESH_MS, nearest_task, other_queue
 from taskq.options import checked_task_name
 from taskq.presence import task_shown
@@ -33,8 +34,8 @@ def queue_for(place: TaskQ, task: str, queue: str | None) -> str:
         return queue
     if int(info["now"]) - int(info["last_seen"]) > FRESH_MS:
         output.note(f"no worker that knows task {task!r} lives now: its jobs wait until one does")
-    elif queue not in (None, info["queue"]) and queue not in served_queues(place):
-        output.note(f"no worker serves queue {queue!r} now: its jobs wait until one does")
+    elif queue not in (None, info["queue"]) and queue not in (served := served_queues(place)):
+        output.note(f"no worker serves queue {queue!r} now{did_you_mean(queue, served)}: its jobs wait until one does")
     other = other_queue(info)
     if other is not None and queue is None:
         output.note(

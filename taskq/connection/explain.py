@@ -103,6 +103,11 @@ _ANSWERS = (
         ("protected mode", "denied redis is running"),
         "the server at {where} is in protected mode and takes no calls from other machines: give it a password",
     ),
+    _Row(
+        ("offset cannot be so deep",),
+        "of the jobs that wait in a lane the first 2,000 can be shown, and this page is deeper: give a smaller offset",
+        TaskQError,
+    ),
     _Row(("no such master", "no primary is known"), "{where}: the sentinels know no such master: check its name"),
 )
 _WAY = (

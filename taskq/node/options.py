@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taskq.needs import WHOLE
+from taskq.units import duration_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +48,19 @@ class NodeOptions:
     def __post_init__(self) -> None:
         least, most = self.worker_range or (self.workers, self.workers)
         _between("workers", least, 1, 1_000)
-        _between("workers", most, least, 1_000)
+        _between("workers", most, 1, 1_000)
+        if most < least:
+            raise ValueError(f"workers={(least, most)} goes backwards")
         _between("workers", self.workers, least, most)
         _between("concurrency", self.concurrency, 0, 10_000)
         _between("threads", self.threads, 0, 1_000)
-        _between("grace", self.grace_ms, 0, 7 * 24 * 3_600_000)
-        _between("wedged", self.wedged_ms, 1_000, 7 * 24 * 3_600_000)
+        _lasts("grace", self.grace_ms, 0, 7 * 24 * 3_600_000)
+        _lasts("wedged", self.wedged_ms, 1_000, 7 * 24 * 3_600_000)
         _between("health_port", self.health_port, 0, 65_535)
         _between("max_jobs", self.max_jobs, 0, 10**12)
         _between("max_memory", self.max_memory, 0, 2**60)
         if not self.each:
-            raise ValueError("concurrency and threads are both 0: such a worker could run nothing")
+            raise ValueError("concurrency= and threads= are both 0: such a worker could run nothing")
         self._check_ranges()
 
     def _check_ranges(self) -> None:
@@ -114,4 +117,10 @@ def _between(name: str, value: int, low: int, high: int) -> None:
     if type(value) is not int:
         raise TypeError(f"{name} is no whole number")
     if not low <= value <= high:
-        raise ValueError(f"{name} is {value}: from {low} to {high}")
+        raise ValueError(f"{name}={value} is out of range: from {low} to {high}")
+
+
+def _lasts(name: str, ms: int, low: int, high: int) -> None:
+    if not low <= ms <= high:
+        said, least, most = (duration_text(each) for each in (ms, low, high))
+        raise ValueError(f"{name}={said} is out of range: from {least} to {most}")

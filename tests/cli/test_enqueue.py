@@ -178,7 +178,9 @@ def test_with_a_queue_it_is_added_and_will_wait(taskq, known):
 def test_a_queue_that_nobody_serves_is_said(taskq, known):
     result = taskq("enqueue", "shop.add", "1", "--queue", "sumz")
     assert result.exit_code == 0
-    assert "no worker serves queue 'sumz'" in result.stderr
+    assert "no worker serves queue 'sumz' now (did you mean 'sums'?)" in result.stderr
+    result = taskq("dispatch", "--count", "1", "--queue", "sumz")
+    assert "no worker serves queue sumz now (did you mean 'sums'?)" in result.stderr
 
 
 def test_too_large_a_payload_is_one_line(taskq, known, monkeypatch):

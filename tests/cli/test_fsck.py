@@ -97,4 +97,10 @@ def test_much_of_one_kind_is_told_in_few_lines(taskq, room, raw, q):
 
 def test_nothing_there(taskq):
     assert taskq("fsck").stdout == "there is no queue\n"
-    assert taskq("fsck", "--queue", "email").stdout == "email: 0 jobs, 0 other keys, sound\n"
+
+
+def test_a_queue_that_never_was_is_not_sound(taskq, app):
+    app.by_name("x.y", queue="email").enqueue()
+    result = taskq("fsck", "-q", "emial")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no queue 'emial' (did you mean 'email'?)" in result.stderr

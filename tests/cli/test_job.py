@@ -86,6 +86,18 @@ def test_the_table_says_what_comes_next(taskq, add):
     assert "--offset 2" in result.stderr
 
 
+def test_a_page_too_deep_among_those_that_wait_says_how_far_it_goes(taskq, app):
+    app.enqueue_many([app.by_name("x.y", queue="deep").call(n) for n in range(2100)])
+    assert len(listed(taskq, "--offset", "2000")["data"]) == 50
+    for state in ([], ["--state", "available"]):
+        result = taskq("job", "list", "--offset", "2050", *state)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == (
+            "taskq: of the jobs that wait in a lane the first 2,000 can be shown, and this page is deeper:"
+            " give a smaller offset\n"
+        )
+
+
 def test_show_prints_the_json_that_python_gives(taskq, app):
     job = app.by_name("a.b", queue="email").using(tags=["x"], meta={"k": "v"}, priority=5).enqueue(1, b"\x00", k=[2])
     result = taskq("job", "show", job.id, "--json")
@@ -169,7 +181,7 @@ def test_a_running_job_is_asked_to_stop_or_refused(taskq, add, finish):
     (id,) = finish(1, "leave it")
     refused = taskq("job", "cancel", "--no-running", id)
     assert refused.exit_code == 1
-    assert "running" in refused.stderr
+    assert refused.stderr == f"taskq: {id}: is running: cancel it with --running\n"
     assert taskq("job", "cancel", id).stdout == f"{id}: its worker was asked to stop it\n"
 
 
