@@ -113,6 +113,15 @@ def namespace() -> str:
 
 
 @pytest.fixture(autouse=True)
+def _no_changed_signals() -> Iterator[None]:
+    """What a test made of Ctrl-C would meet the tests after it."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+@pytest.fixture(autouse=True)
 def _no_leaked_keys(request: pytest.FixtureRequest) -> Iterator[None]:
     """After each test that used the server: every key it left has a TTL or a reason; then the server is emptied.
 

@@ -10,6 +10,7 @@ import click
 from taskq.cli.options import Verb, flags, server_options
 from taskq.cli.place import settings
 from taskq.cli.refusal import WrongUsage, checked_values
+from taskq.cli.signals import handled
 
 
 @click.command(
@@ -31,8 +32,8 @@ def demo(*, folder: Path | None, keep: bool) -> None:
     if "url" in flags().settings:
         raise WrongUsage("the demo brings a server of its own: leave --url out")
     namespace = settings().namespace
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop, too, cleans up
     with checked_values():
         from taskq.demo import run, tree
-    good = run.run(folder or tree.standard_library(), namespace=namespace, keep=keep)
+    with handled(signal.default_int_handler, signal.SIGTERM):  # a stop, too, cleans up
+        good = run.run(folder or tree.standard_library(), namespace=namespace, keep=keep)
     click.get_current_context().exit(0 if good else 1)

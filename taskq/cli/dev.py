@@ -18,6 +18,7 @@ from taskq.cli import child, output, sources
 from taskq.cli.options import Verb, flags
 from taskq.cli.refusal import WrongUsage, refuse
 from taskq.cli.serve import app_argument, chosen_app, node_options, node_options_of
+from taskq.cli.signals import handled
 
 _LOOK_S = 0.4
 
@@ -59,9 +60,8 @@ def dev(*, app: str | None, command: tuple[str, ...], folder: Path | None, port:
     if command and program is None:
         raise WrongUsage(f"there is no program {command[0]!r}")
     end = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: end.set())
     with contextlib.ExitStack() as things:
+        things.enter_context(handled(lambda *_: end.set(), signal.SIGINT, signal.SIGTERM))
         url = flags().settings.get("url") or things.enter_context(_server(folder, port))
         output.note(f"Redis is {_shown(url)}; for another terminal: export TASKQ_URL={_shown(url)}")
         environ = {**os.environ, "TASKQ_URL": url, **_namespace()}

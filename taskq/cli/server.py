@@ -12,6 +12,7 @@ import click
 from taskq.cli import output
 from taskq.cli.options import Verb, flags, server_options
 from taskq.cli.refusal import WrongUsage, refuse
+from taskq.cli.signals import handled
 
 _LOOK_S = 0.5
 
@@ -36,24 +37,23 @@ def server(*, folder: Path | None, port: int, leash: bool) -> None:
     from taskq.embedded import Embedded, PortTaken
 
     end = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: end.set())
-    running = Embedded(folder, port)
-    try:
-        running.start()
-    except PortTaken:
-        refuse(f"port {port} is taken: stop what listens there, or give --port 0 for any free one")
-    if leash:
-        threading.Thread(target=_hold, args=(end,), name="leash", daemon=True).start()
-    with running:
-        output.put(running.url)
-        kept = f"data in {folder}" if folder else "data is kept nowhere: give --dir to keep it"
-        output.note(f"{kept}; Ctrl-C stops the server")
-        while running.running and not end.wait(_LOOK_S):
-            pass
-        if not end.is_set():
-            log = (folder or Path()) / "server.log"
-            refuse("the server has ended by itself" + (f": see {log}" if folder else ""))
+    with handled(lambda *_: end.set(), signal.SIGINT, signal.SIGTERM):
+        running = Embedded(folder, port)
+        try:
+            running.start()
+        except PortTaken:
+            refuse(f"port {port} is taken: stop what listens there, or give --port 0 for any free one")
+        if leash:
+            threading.Thread(target=_hold, args=(end,), name="leash", daemon=True).start()
+        with running:
+            output.put(running.url)
+            kept = f"data in {folder}" if folder else "data is kept nowhere: give --dir to keep it"
+            output.note(f"{kept}; Ctrl-C stops the server")
+            while running.running and not end.wait(_LOOK_S):
+                pass
+            if not end.is_set():
+                log = (folder or Path()) / "server.log"
+                refuse("the server has ended by itself" + (f": see {log}" if folder else ""))
 
 
 def _hold(end: threading.Event) -> None:
