@@ -93,6 +93,7 @@ def test_a_node_shows_what_it_runs(taskq, app, worker):
     assert (node["hostname"], node["version"], node["workers"]) == (socket.gethostname(), __version__, 1)
     assert node["created_at"] <= node["last_seen"]
     assert node["concurrency"] == {"async": 100, "thread": 16}
+    assert node["queues"] == ["default", "email"]
     assert "shop.slow" in node["tasks"]
 
     def running():

@@ -43,6 +43,9 @@ def test_what_runs_is_shown_with_who_holds_it(app, busy):
     ]
     assert {name: page[name] for name in ("total", "limit", "offset")} == {"total": 3, "limit": 50, "offset": 0}
     assert all(0 <= each["age"] < 60 for each in page["data"])
+    for each in page["data"]:
+        assert (each["task"], each["attempt"], each["attempt_key"]) == ("t", 1, f"{each['id']}#1")
+        assert app.job(each["id"]).refresh().state == "running", "what is offered, too"
     assert page["data"][1]["attempt_key"] == busy.attempt_key
     assert page["data"][1]["poller"] == "p"
 
@@ -82,6 +85,13 @@ async def test_pages_make_up_the_whole_over_queues(app, busy):
     ]
     assert len((await app.inspector.aactive(queue="video"))["data"]) == 2
     await app.aclose()
+
+
+def test_a_damaged_record_hides_no_other_and_a_lease_without_one_is_left_out(app, busy, raw, namespace):
+    lost, *rest = (each["id"] for each in app.inspector.active()["data"])
+    raw.hset(keys.queue(namespace, "video").job(rest[0]), "attempt", "many")
+    raw.delete(keys.queue(namespace, "email").job(lost))
+    assert [each["id"] for each in app.inspector.active()["data"]] == [rest[1]]
 
 
 def test_of_a_queue_that_never_was(app, busy):

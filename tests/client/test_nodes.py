@@ -8,7 +8,7 @@ import pytest
 
 from taskq import commands, keys
 from taskq.errors import NodeNotFound
-from taskq.presence import LIVENESS_MS, health, node_shown
+from taskq.presence import health, node_shown
 
 
 @pytest.fixture
@@ -76,6 +76,10 @@ async def test_scaling_says_what_shall_be(app, enter, orders):
     for wrong in ({"workers": "2"}, {"workers": True}, {"workers": ("2", 3)}, {"slots": 1.5}):
         with pytest.raises(TypeError, match=f"{next(iter(wrong))}=.* is no whole number"):
             app.nodes.scale("n", **wrong)
+    with pytest.raises(NodeNotFound, match="no live node 'nobody'"):
+        app.nodes.scale("nobody", workers=2)
+    with pytest.raises(NodeNotFound, match="no live node 'nobody'"):
+        await app.nodes.ascale("nobody", workers=2)
     assert len(orders()) == 3
     await app.aclose()
 
@@ -91,15 +95,26 @@ async def test_no_id_is_nobody_and_not_the_first_node(app, enter):
 
 async def test_get_finds_the_dead_too_and_list_when_asked(app, enter, run, namespace):
     enter("alive")
-    enter("dead", silent_ms=LIVENESS_MS + 1_000)
-    assert [node["id"] for node in app.nodes.list()["data"]] == ["alive"]
+    enter("dead", silent_ms=31_000)
+    enter("late", silent_ms=20_000)
+    assert [node["id"] for node in app.nodes.list()["data"]] == ["alive", "late"], "one missed beat is no outage"
     everybody = app.nodes.list(all=True)
-    assert [(node["id"], node["state"]) for node in everybody["data"]] == [("alive", "active"), ("dead", "dead")]
+    states = {node["id"]: node["state"] for node in everybody["data"]}
+    assert states == {"alive": "active", "dead": "dead", "late": "active"}
     assert await app.nodes.alist(all=True) == everybody
     assert app.nodes.get("dead")["state"] == "dead"
     assert (await app.nodes.aget("alive"))["leader"] is False
-    run(commands.pulse(keys.cluster(namespace), node="alive", leads=True, ttl_ms=6_000))
-    assert [node["leader"] for node in app.nodes.list(all=True)["data"]] == [True, False]
+
+    def leaders():
+        return [node["id"] for node in app.nodes.list(all=True)["data"] if node["leader"]]
+
+    c = keys.cluster(namespace)
+    pulse = run(commands.pulse(c, node="alive", leads=True, ttl_ms=6_000))
+    assert leaders() == ["alive"]
+    run(commands.resign(c, node="alive", term=pulse.term))
+    assert leaders() == []
+    run(commands.pulse(c, node="late", leads=True, ttl_ms=6_000))
+    assert leaders() == ["late"], "it is whoever leads now"
     with pytest.raises(NodeNotFound, match="did you mean 'alive'"):
         app.nodes.get("alyve")
     with pytest.raises(NodeNotFound):

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from taskq.cli.main import cli
+from taskq.cli.serve import queues_asked
 
 
 @pytest.fixture
@@ -46,3 +47,10 @@ def test_every_command_that_needs_a_server_fails_without_one(monkeypatch):
         said = CliRunner().invoke(cli, [*words, "--url", "redis://127.0.0.1:1/0"])
         assert (said.exit_code, said.stdout) == (1, ""), words
         assert "127.0.0.1:1" in said.stderr, words
+
+
+def test_a_queue_that_is_named_twice_is_served_once():
+    """Row 149: the first word on it counts."""
+    assert queues_asked("email,default,email") == (("email", "default"), {}, {})
+    assert queues_asked("email=3,default=1,email=9") == (("email", "default"), {"email": 3, "default": 1}, {})
+    assert queues_asked("email=2..20,email=1..2") == (("email",), {}, {"email": (2, 20)})

@@ -7,9 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from taskq import commands, keys
-from taskq.calendar import due, every, rule_text
+from taskq.calendar import every, rule_text
 from taskq.commands import Declared, Done, Failure
 from taskq.errors import Unavailable
+from taskq.node.leader.schedules import Schedules
+from taskq.node.timetable import read
+from taskq.node.worker.load import greeting
 from taskq.schedules.relaying import drive, relay
 from taskq.schedules.template import Template
 from taskq.units import instant_ms
@@ -19,17 +22,17 @@ HOUR = 3_600_000
 
 
 class Leader:
-    """Looks once a call, at the room's time, as the node's loop does."""
+    """Looks once a call, at the room's time, and judges as the node's loop does."""
 
     def __init__(self, room, namespace):
         self.room, self.c = room, keys.cluster(namespace)
+        self.loop = Schedules(None, self.c, "n", None, relay=None)
 
     def do(self, operation, *args, **options):
         return self.room.run(operation(self.c, *args, now=self.room.now, **options))
 
-    def put(self, rule):
-        template = Template("t", "async", 0, "", "", {}).pack()
-        self.rule = rule
+    def put(self, rule, needs=""):
+        template = Template("t", "async", 0, "", "", {}, needs=needs).pack()
         self.do(commands.put_schedule, Declared("s", rule_text(rule), rule.overlap, "default", "t", template))
 
     def at_room_time(self, command):
@@ -40,10 +43,7 @@ class Leader:
         """The runs that were told."""
         term = self.do(commands.pulse, node="n", leads=True, ttl_ms=6_000).term
         for each in self.do(commands.due_schedules, node="n", term=term).schedules:
-            times, next_ms = due(self.rule, each.after_ms, self.room.now, name="s", runs=each.runs)
-            options = {"after": self.room.now, "next": next_ms, "look": next_ms or self.room.now + 60_000}
-            proof = {"node": "n", "term": term, "name": "s", "revision": each.revision}
-            assert self.do(commands.fire, **proof, **options, times=times) == "ok"
+            assert self.at_room_time(self.loop._judged(each, term, self.room.now).command) == "ok"
         return drive(relay(self.c.namespace, "default", term=term), self.at_room_time)
 
 
@@ -111,6 +111,56 @@ def test_a_firing_that_its_queue_did_not_take_has_a_run_too(leader, room):
     assert "has not ended" in run.error
     found = leader.do(commands.schedules, name="s", runs=9).schedules[0]
     assert [each.word for each in found.runs] == ["skipped", "fired"]
+
+
+def test_a_firing_that_its_queue_refuses_is_told_each_time(leader, room):
+    """Row 254: it has been failing, and why. Its queue has as many classes of needs as it may."""
+    for at in range(1, 257):
+        room.do(commands.enqueue, [new(f"n{at}", needs=f"takes.cpu={at}")])
+    leader.put(every("1m"), needs="takes.cpu=5000")
+    leader.look()
+    for _ in range(2):
+        room.now += 60_000
+        (run,) = leader.look()
+        assert (run.job, run.state) == (None, "refused")
+        assert "as many classes" in run.error
+    found = leader.do(commands.schedules, name="s", runs=9).schedules[0]
+    assert [each.word for each in found.runs] == ["refused", "refused"]
+
+
+@pytest.mark.parametrize("by", ["api", "code"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"cron": "* * * * *"},
+        {"cron": "30 * * * * *", "tz": "Asia/Kolkata"},
+        {"cron": "@daily", "jitter": "1h"},
+        {"cron": "@every 90s"},
+        {"every": 30, "jitter": 5},
+        {"every": "1h", "start": datetime(2030, 1, 1, tzinfo=UTC), "end": datetime(2031, 1, 1, tzinfo=UTC)},
+        {"every": "1h", "max_runs": 1, "missed": "all", "overlap": "queue-one"},
+    ],
+    ids=str,
+)
+def test_each_kind_of_schedule_fires_however_it_was_made(leader, room, app, rule, by):
+    """SCHED-19: nothing is stored that no leader ever looks at. What code declares it declares again each minute."""
+    room.now, rows, runs = instant_ms("2030-06-01T23:59:00Z"), [], []
+    if by == "api":
+        app.schedules.put("s", app.by_name("t", queue="default").call(), **rule)
+    else:
+        (kind, value), *options = rule.items()
+        getattr(app, kind)(value, name="s", **dict(options))(app.task(name="t")(lambda: None))
+        rows = [read(told) for told in greeting(app, []).schedules]
+    for _ in range(70):
+        if rows:
+            leader.do(commands.declare_schedules, rows)
+        if runs := leader.look():
+            break
+        room.now += 60_000
+    run = runs[-1]
+    assert (run.schedule, run.state) == ("s", "fired")
+    room.now += HOUR
+    assert [job.id for job in room.claim()] == [each.job for each in runs]
 
 
 def test_what_could_not_be_told_is_told_by_the_next_relay(leader, room):

@@ -129,5 +129,29 @@ async def test_an_outage_ends_leadership_by_itself(make, nobody, ground, clock):
     with pytest.raises(Unavailable):
         await a.step()
     assert a.term is not None
+    clock.now_s += TTL_MS / 1000
+    with pytest.raises(Unavailable):
+        await a.step()
+    assert a.term is None
+    with pytest.raises(LeadershipLost):
+        a.leading()
+
+
+async def test_who_ends_during_an_outage_leads_no_more(make, nobody, ground):
+    a = make("a")
+    await a.step()
+    a._queues = Queues(nobody, ground.namespace)
     await a.resign()
     assert a.term is None
+
+
+async def test_a_leader_that_renews_leads_on_without_a_gap(make, clock):
+    """Its time would be over thrice."""
+    a = make("a")
+    await a.step()
+    term = a.term
+    for _ in range(18):
+        clock.now_s += 1
+        assert a.leading() == term, "until the next question, too"
+        await a.step()
+    assert a.leading() == term

@@ -6,7 +6,8 @@ import pytest
 
 from taskq import commands, keys
 from taskq.calendar import every, rule_text
-from taskq.commands import Declared
+from taskq.calendar.times import fires_at, next_after
+from taskq.commands import Declared, DueSchedule
 from taskq.node.channel import Hello
 from taskq.node.leader.lead import Leader
 from taskq.node.leader.relay import Relay
@@ -114,7 +115,7 @@ async def test_a_queue_that_stands_there_for_nothing_is_asked_for_once(stage, ra
 
 
 async def test_a_message_that_cannot_be_read_is_refused_and_the_others_go_on(stage, raw):
-    await stage.put()
+    await stage.put(rule=every("1h"))
     await stage.do(commands.run_schedule, "s", token="a")
     box = stage.c.outbox("default")
     good = raw.xrange(box)[0][1]
@@ -201,3 +202,23 @@ def test_what_is_much_is_declared_in_parts():
     one = Declared("s", "{}", "allow", "q", "t", b"x" * 60_000)
     assert [len(part) for part in parts([one] * 10)] == [4, 4, 2]
     assert [len(part) for part in parts([one._replace(template=b"")] * 600)] == [250, 250, 100]
+
+
+def test_a_time_that_its_jitter_puts_off_fires_though_it_was_looked_at_before(ground):
+    """As after a resume: between its time by the calendar and the one by its jitter."""
+    rule = every("1h", jitter="30m")
+    schedules = Schedules(ground.queues(), keys.cluster(ground.namespace), "n", None, relay=None)
+    nominal_ms = next_after(rule, 1_800_000_000_000)
+    at_ms = fires_at(rule, "s", nominal_ms)
+    assert nominal_ms < at_ms
+
+    def judged(after_ms, now_ms):
+        """Up to when all is settled then, and when it is looked at again; None: it fires now."""
+        each = DueSchedule("s", rule_text(rule), "default", after_ms, 0, 1)
+        firing = schedules._judged(each, 7, now_ms)
+        args = dict(zip(firing.command.script.args, firing.command.args, strict=False))
+        return None if firing.fires else (int(args["after"]), firing.look_ms)
+
+    after_ms, look_ms = judged(nominal_ms - 1, at_ms - 1)
+    assert (after_ms, look_ms) == (nominal_ms - 1, at_ms)
+    assert judged(after_ms, look_ms) is None
