@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import click
+from click.core import ParameterSource
 
 from taskq.cli import output
 from taskq.cli.options import Verb, flags, json_option, server_options
@@ -50,6 +52,8 @@ def _of_app(path: str) -> Settings:
 
     resolve(flags=flags().settings)  # a wrong flag is told as one, not as a fault of the app
     try:
-        return load_app(path, flags().settings).settings
+        found = load_app(path, flags().settings).settings
     except Exception as error:  # noqa: BLE001 (user code may raise anything, and it is the user's to mend)
         refuse(complaint(path, error))
+    said = click.get_current_context().get_parameter_source("app") is ParameterSource.COMMANDLINE
+    return replace(found, app=path, sources={**found.sources, "app": "argument" if said else "environment TASKQ_APP"})

@@ -229,15 +229,17 @@ def _report(ids: tuple[str, ...], words: list[str], done: dict[str, str]) -> Non
     examples=(
         "taskq job clear",
         "taskq job clear --state completed --queue email --older-than 1h --yes",
+        "taskq job clear --state failed --offset 100 --yes",
     ),
 )
 @click.option("--state", "--states", "states", metavar="A,B", default="failed,cancelled", show_default=True)
 @click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
 @click.option("--older-than", default="0s", metavar="TIME", show_default=True, help="Only those that ended before.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many, the longest ended first [all].")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Keep the N that ended last [none].")
 @yes_option
 @server_options
-def clear(*, states: str, queue: str | None, older_than: str, limit: int | None, yes: bool) -> None:
+def clear(*, states: str, queue: str | None, older_than: str, limit: int | None, offset: int, yes: bool) -> None:
     """Delete ended jobs for good, by state. What will be deleted is printed first; off a terminal --yes is needed."""
     from taskq.units import duration_ms
 
@@ -247,17 +249,24 @@ def clear(*, states: str, queue: str | None, older_than: str, limit: int | None,
     place = app()
     known = scope.known_queues(place, None if queue is None else (queue,))
     found = scope.counted(place, known, chosen)
-    some = found if limit is None else scope.longest_ended(place, found, limit)
+    total = scope.size(found)
+    if 0 < total <= offset:
+        output.put(f"nothing to delete: the {offset} that ended last are kept, and there are {total}")
+        return
+    if limit is None:
+        some = scope.without_last(place, found, offset)
+    else:
+        some = scope.longest_ended(place, found, min(limit, total - offset))
     which = f", if it ended over {older_than} ago" if older_ms else ""
     if some is not found:
-        which = f" (the {limit} of {scope.size(found)} that ended first){which}"
+        which = f" (the {scope.size(some)} of {total} that ended first){which}"
     if not scope.announce(place.settings.namespace, some, "delete", which):
         return
     confirm("delete them for good?", yes=yes)
     done = dict.fromkeys(known, 0)
     for name, states_here in some.items():
         for state, count in states_here.items():
-            most = None if limit is None else count
+            most = None if some is found else count
             if count:
                 done[name] += place.client.clear(name, states=[state], older_than=older_ms / 1000, limit=most)
     scope.tell(done, "deleted")

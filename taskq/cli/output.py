@@ -197,5 +197,5 @@ def block(text: str, indent: str = "    ") -> None:
 
 
 def instant(text: object) -> str:
-    """An RFC 3339 instant as tables show it: without the T, to the second."""
-    return "" if text is None else str(text).replace("T", " ")[:19]
+    """An RFC 3339 instant as tables show it: without the T, to the second; its Z says where that is."""
+    return "" if text is None else f"{str(text).replace('T', ' ')[:19]}Z"

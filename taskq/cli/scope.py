@@ -73,6 +73,30 @@ def longest_ended(place: TaskQ, scope: Scope, limit: int) -> Scope:
     return {queue: {state: chosen[queue, state] for state in states} for queue, states in scope.items()}
 
 
+def without_last(place: TaskQ, scope: Scope, offset: int) -> Scope:
+    """The scope without the `offset` jobs that ended last, whichever queue and state they are in."""
+    if not offset:
+        return scope
+    lists = [_latest(place, queue, state, offset) for queue, states in scope.items() for state in states]
+    kept = Counter((queue, state) for _, queue, state in islice(heapq.merge(*lists, reverse=True), offset))
+    return {
+        queue: {state: max(count - kept[queue, state], 0) for state, count in states.items()}
+        for queue, states in scope.items()
+    }
+
+
+def _latest(place: TaskQ, queue: str, state: str, most: int) -> Iterator[tuple[str, str, str]]:
+    """When each of the last jobs ended, latest first."""
+    last = "~"  # after every instant
+    for offset in range(0, most, _PAGE):
+        page = place.inspector.jobs(state=State(state), queue=queue, limit=_PAGE, offset=offset)["data"]
+        for job in page:
+            last = min(last, job["finished_at"] or last)
+            yield last, queue, state
+        if len(page) < _PAGE:
+            return
+
+
 def _ends(place: TaskQ, queue: str, state: str, count: int) -> Iterator[tuple[str, str, str]]:
     """When each job ended, oldest first, as it is listed: RFC 3339 in UTC sorts as text."""
     last = ""

@@ -48,7 +48,7 @@ _ANSWERS = (
     ),
     _Row(
         ("unknown command 'sentinel'", "unknown command `sentinel`"),
-        "the server at {where} is no sentinel: name the sentinels' ports, or write redis://",
+        "what answers for {where} is no sentinel: name the sentinels' ports, or write redis://",
     ),
     _Row(
         ("unknown command", "unknown redis command", "unknown subcommand"),

@@ -78,6 +78,12 @@ def test_an_app_adds_what_its_code_says(project):
     assert said["url"] == {"value": "redis://db/1", "source": "argument"}
     assert said["lease"] == {"value": 9, "source": "argument"}
     assert said["namespace"]["source"] == "flag --namespace"
+    assert said["app"] == {"value": "configured", "source": "argument"}
+    said = json.loads(config("configured", "--json", TASKQ_APP="another"))
+    assert said["app"] == {"value": "configured", "source": "argument"}
+    said = json.loads(config("--json", TASKQ_APP="configured"))
+    assert said["app"] == {"value": "configured", "source": "environment TASKQ_APP"}
+    assert said["lease"]["value"] == 9
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,26 @@ def test_a_limit_takes_the_longest_ended_of_every_queue_and_state(taskq, app, ru
     assert sorted(each["id"] for each in listed(taskq)["data"]) == sorted(ended[7:])
 
 
+def test_those_that_ended_last_are_kept(taskq, add, finish, q, monkeypatch):
+    monkeypatch.setattr("taskq.cli.scope._PAGE", 7)
+    add(20)
+    first = finish(20, "fail")
+    time.sleep(0.01)  # an end is told to the millisecond
+    more = add(10)
+    taskq("job", "cancel", *more)
+    result = taskq("job", "clear", "--offset", "15", "--yes")
+    assert result.stderr == f"delete in {q.namespace}/default: 15 failed (the 15 of 30 that ended first)\n"
+    assert result.stdout == "default: 15 deleted\n"
+    left = {each["id"] for each in listed(taskq)["data"]}
+    assert left > set(more)
+    assert len(left & set(first)) == 5
+    assert taskq("job", "clear", "--offset", "12", "--limit", "2", "--yes").stdout == "default: 2 deleted\n"
+    assert taskq("job", "clear", "--offset", "12", "--limit", "2", "--yes").stdout == "default: 1 deleted\n"
+    kept = taskq("job", "clear", "--offset", "12", "--yes")
+    assert kept.stdout == "nothing to delete: the 12 that ended last are kept, and there are 12\n"
+    assert len(listed(taskq)["data"]) == 12
+
+
 def test_a_limit_reads_page_after_page(taskq, app, add, finish, monkeypatch):
     monkeypatch.setattr("taskq.cli.scope._PAGE", 7)
     add(40)
