@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import redis
 
 from taskq import TaskQ
 from taskq.embedded import Embedded
@@ -83,6 +84,19 @@ def test_health_follows_an_outage(start, tmp_path, namespace, server_binary, por
             with contextlib.closing(TaskQ(server.url, namespace=namespace)) as app:
                 assert app.by_name("shop.add", queue="default").enqueue(1, 2).result(timeout=20) == 3
         assert node.poll() is None
+
+
+@pytest.mark.timeout(120)
+def test_health_is_by_scripts_and_not_by_a_ping(start, tmp_path, namespace, server_binary, port):
+    """CONN-06: a server that answers, and runs no script of ours, isn't reached."""
+    with Embedded(tmp_path / "data", 0, binary=server_binary) as server, redis.Redis.from_url(server.url) as raw:
+        start("worker", "shop", "--health-port", str(port), "--url", server.url, "--namespace", namespace)
+        wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
+        raw.execute_command("ACL", "SETUSER", "default", "-eval", "-evalsha")
+        wait_until(lambda: ask(port, "/readyz") == (503, {"ok": False, "why": ["Redis is not reached"]}), timeout=30)
+        assert raw.ping()
+        raw.execute_command("ACL", "SETUSER", "default", "+eval", "+evalsha")
+        wait_until(lambda: ask(port, "/readyz")[0] == 200, timeout=30)
 
 
 def test_a_port_that_is_taken_is_one_line(start, place):

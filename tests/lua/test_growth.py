@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from taskq import commands, scripts
+from taskq import commands, keys, scripts
 from taskq.commands import Done
 from tests.lua.room import LEASE_MS, new
 from tests.lua.tour import lively, stops
@@ -115,3 +115,30 @@ def test_no_script_says_so_either(name):
     source = scripts.load(name).source.upper()
     forbidden = ("'KEYS'", "'SCAN'", "'RANDOMKEY'", "'FLUSHDB'", "'FLUSHALL'")
     assert [word for word in forbidden if word in source] == (["'SCAN'"] if name == "scan" else [])
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.long)])
+def test_workers_that_come_and_are_killed_leave_nothing_for_good(room, namespace, count):
+    """MEM-09: whatever bears the name of one of them ends by itself, or is forgotten with its node."""
+    c, known = keys.cluster(namespace), []
+    for n in range(count):
+        node = f"host-{n}-abcdef"
+        register = commands.register_node(c, node=node, ttl_ms=600_000, fields={"state": "active"}, now=room.now)
+        room.run(register)
+        room.add(f"j{n}", keep=0)
+        (job,) = room.claim(f"{node}.1")
+        room.watched()  # it was killed, and its lease ran out
+        (again,) = room.claim(f"{node}.2")
+        assert again.id == job.id
+        room.do(commands.complete, worker=f"{node}.2", done=[Done(again.id, again.epoch, b"")])
+        room.run(commands.forget_nodes(c, now=room.now))  # as each node does when it starts
+        known.append(room.run(commands.nodes(c, every=True, now=room.now)).total)
+    assert max(known) <= 300_000 // (3 * LEASE_MS) + 1, "those of the last five minutes"
+    for key in room.client.scan_iter(f"{namespace}:*"):
+        if b"host-" in key and b":node:" not in key:
+            assert 0 < room.client.pttl(key) <= 3_600_000, key
+    left = {key.partition(b":node:")[2] for key in room.client.scan_iter(f"{c.prefix}node:*")}
+    assert left == set(room.client.zrange(c.fixed("nodes"), 0, -1))
+    room.now += 300_001
+    room.run(commands.forget_nodes(c, now=room.now))
+    assert not room.client.exists(c.fixed("nodes"))

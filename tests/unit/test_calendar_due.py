@@ -44,10 +44,17 @@ def test_missed_is_what_readme_says_it_is():
 
 @pytest.mark.parametrize(
     "missed, back_after, count",
-    [("skip", 5_000, 1), ("skip", 30_000, 0), ("latest", 5_000, 1), ("latest", 30_000, 1), ("all", 30_000, 100)],
+    [
+        ("skip", 5_000, 1),
+        ("skip", 30_000, 0),
+        ("latest", 5_000, 1),
+        ("latest", 30_000, 1),
+        ("unsaid", 30_000, 1),
+        ("all", 30_000, 100),
+    ],
 )
 def test_six_hours_without_a_leader(missed, back_after, count):
-    rule = cron("* * * * *", missed=missed)
+    rule = cron("* * * * *", **({} if missed == "unsaid" else {"missed": missed}))
     now = NOON + HOURS_6 + back_after
     times, next_ms = due(rule, NOON, now)
     assert times == tuple(NOON + HOURS_6 - MINUTE * back for back in reversed(range(count)))
