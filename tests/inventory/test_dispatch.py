@@ -60,9 +60,11 @@ def test_a_status_is_found_by_id_or_said_to_be_none(app, task):
 
 
 def test_a_retry_is_told_what_became_of_the_attempt_before(app, task):
-    """Row 384."""
+    """Rows 358, 369 and 384: the number of the attempt says whether it is a retry."""
     task.enqueue("a.mov")
-    app.client.fail(claimed(app).token, "no such codec", delay=0)
+    first = claimed(app)
+    assert (first.attempt, first.record.errors) == (1, ())
+    app.client.fail(first.token, "no such codec", delay=0)
     second = claimed(app)
     assert second.attempt == 2
     assert [(each.attempt, each.message) for each in second.record.errors] == [(1, "no such codec")]
