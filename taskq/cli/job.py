@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
+from taskq import keys
+from taskq.app import TaskQ
 from taskq.cli import output, scope
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client.sweep import CLEARABLE
-from taskq.errors import InvalidTransition
+from taskq.commands import BATCH_MAX
+from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from taskq.state import State, valid
 
 
@@ -154,9 +158,12 @@ def why(*, id: str, json_: bool) -> None:
 @server_options
 def retry(*, ids: tuple[str, ...], partial: bool) -> None:
     """Run completed, failed, cancelled or retryable jobs again as if new: attempt 0, errors and result cleared."""
-    client = app().client
-    words = client.retry_many(ids, partial=True) if partial else client.retry_many(ids)
-    _report(ids, words, {"available": "runs again"})
+    place = app()
+    done = {"available": "runs again"}
+    if partial:
+        _report(list(zip(ids, place.client.retry_many(ids, partial=True), strict=True)), [], done, _AGAIN)
+    else:
+        _report(*_by_queue(place, ids, place.client.retry_many), done)
 
 
 @job.command(
@@ -192,15 +199,20 @@ def reprioritise(*, id: str, priority: int) -> None:
 @server_options
 def cancel(*, ids: tuple[str, ...], running: bool, force: bool, partial: bool) -> None:
     """Cancel jobs: a waiting one is cancelled at once, the worker of a running one is asked to stop it."""
-    client = app().client
+    place = app()
+    client = place.client
+    done = {"removed": "cancelled", "requested": "its worker was asked to stop it"}
     if len(ids) == 1 and not partial:
         try:
             words = [client.cancel(ids[0], running=running, force=force)]
         except InvalidTransition as error:
             words = [str(error.from_state)]
+        _report([(ids[0], words[0])], [], done)
+    elif partial:
+        words = client.cancel_many(ids, running=running, force=force, partial=True)
+        _report(list(zip(ids, words, strict=True)), [], done)
     else:
-        words = client.cancel_many(ids, running=running, force=force, partial=partial)
-    _report(ids, words, {"removed": "cancelled", "requested": "its worker was asked to stop it"})
+        _report(*_by_queue(place, ids, lambda some: client.cancel_many(some, running=running, force=force)), done)
 
 
 _REFUSALS = {
@@ -208,20 +220,51 @@ _REFUSALS = {
     "too_late": "has ended already",
     "running": "is running: cancel it with --running",
 }
+_AGAIN = {
+    "missing": "there is no such job",
+    "running": "is running: it hasn't ended",
+}
+Words = list[tuple[str, str]]
+"""Each job's id, and the word that was answered of it."""
 
 
-def _report(ids: tuple[str, ...], words: list[str], done: dict[str, str]) -> None:
-    """A line for each job; exit code 1 if any of them was refused."""
-    refused = [(id, word) for id, word in zip(ids, words, strict=True) if word not in done]
-    for id, word in zip(ids, words, strict=True):
+def _by_queue(place: TaskQ, ids: tuple[str, ...], send: Callable[[list[str]], list[str]]) -> tuple[Words, list[str]]:
+    """All or nothing for each queue and each 250 of it: what was done, and why some weren't. What can be no job's id
+    is refused before anything is done.
+    """
+    queues: dict[str, list[str]] = {}
+    for id in ids:
+        queues.setdefault(keys.of_job(place.settings.namespace, id).name, []).append(id)
+    said: Words = []
+    refused: list[str] = []
+    for name, all in queues.items():
+        for at in range(0, len(all), BATCH_MAX):
+            some = all[at : at + BATCH_MAX]
+            try:
+                said += zip(some, send(some), strict=True)
+            except (JobNotFound, InvalidTransition, DuplicateJob) as error:
+                refused.append(f"{error}{_of(name, len(some), several=len(queues) > 1, parts=len(all) > len(some))}")
+    return said, refused
+
+
+def _of(queue: str, many: int, *, several: bool, parts: bool) -> str:
+    """How far "nothing was done" goes."""
+    if parts:
+        return f" with it and {many - 1} more of queue {queue}"
+    return f" in queue {queue}" if several else ""
+
+
+def _report(said: Words, refused: list[str], done: dict[str, str], refusals: Mapping[str, str] = _REFUSALS) -> None:
+    """A line for each job, or for each queue that refused; exit code 1 if there is such a one."""
+    for id, word in said:
         if word in done:
             output.put(f"{id}: {done[word]}")
-    if not refused:
-        return
-    for id, word in refused[:-1]:
-        output.note(f"taskq: {id}: {_REFUSALS.get(word, f'is {word}')}")
-    id, word = refused[-1]
-    refuse(f"{id}: {_REFUSALS.get(word, f'is {word}')}")
+        else:
+            refused = [*refused, f"{id}: {refusals.get(word, f'is {word}')}"]
+    for each in refused[:-1]:
+        output.note(f"taskq: {each}")
+    if refused:
+        refuse(refused[-1])
 
 
 @job.command(

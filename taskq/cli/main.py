@@ -114,7 +114,10 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
         click.echo(f"taskq: {one_line(error.format_message())} {one_line(hint)}".rstrip(), err=True)
         return error.exit_code
     if isinstance(error, TaskQError | OSError):
-        click.echo(f"taskq: {one_line(error)}", err=True)
+        said: object = error
+        if isinstance(error, OSError) and error.strerror:  # without Python's [Errno …]
+            said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        click.echo(f"taskq: {one_line(said)}", err=True)
         return 1
     if isinstance(error, UnicodeEncodeError) and (bad := [each for each in words if not _is_text(each)]):
         click.echo(f"taskq: {shown(bad[0])} isn't UTF-8, and nothing has such a name", err=True)

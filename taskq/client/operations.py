@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from taskq import commands, keys
 from taskq.asked import checked_text, checked_whole
 from taskq.commands import Command
-from taskq.errors import InvalidTransition, JobNotFound
+from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
 from taskq.options.rules import priority as checked_priority
 from taskq.record import JobRecord
@@ -77,7 +77,25 @@ def _spread(
                 answers[place] = answer
         return answers
 
-    return Operation([build(q, [ids[place] for place in places]) for q, places in groups], fold)
+    sent = [build(q, [ids[place] for place in places]) for q, places in groups]
+    if len(groups) > 1:
+        sent = [_of_several(each, q) for each, (q, _) in zip(sent, groups, strict=True)]
+    return Operation(sent, fold)
+
+
+def _of_several(command: Command[T], q: QueueKeys) -> Command[T]:
+    """The same call. That it refused says nothing of the calls that are sent with it, and so does its error."""
+
+    def read(reply: Any) -> T:
+        try:
+            return command.read(reply)
+        except (JobNotFound, InvalidTransition, DuplicateJob) as error:
+            said = str(error).removesuffix("nothing was done")
+            more = "what was asked for in other queues, or beyond 250 jobs, may be done"
+            error.args = (f"{said}nothing was done with it and those of queue {q.name} sent with it; {more}",)
+            raise
+
+    return replace(command, read=read)
 
 
 def register(namespace: str, queue: str) -> Command[bool]:

@@ -163,6 +163,41 @@ def test_retry_is_all_or_nothing_unless_partial(taskq, add, finish, app):
     ]
 
 
+def test_each_queue_says_what_became_of_it(taskq, app, add, finish):
+    """A refusal in one queue says nothing of the others, whose jobs are done."""
+    (ended,) = add()
+    assert finish(1, "complete") == [ended]
+    other, third = (app.by_name("x.y", queue=name).enqueue().id for name in ("email", "third"))
+    result = taskq("job", "cancel", other, "nosuch:x", ended, third)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [f"{other}: cancelled", f"{third}: cancelled"]
+    assert result.stderr.splitlines() == [
+        "taskq: there is no job nosuch:x; nothing was done in queue nosuch",
+        f"taskq: job {ended} is completed: it can't be made cancelled; nothing was done in queue default",
+    ]
+    again = taskq("job", "retry", other, "nosuch:x")
+    assert (again.exit_code, again.stdout) == (1, f"{other}: runs again\n")
+    assert taskq("job", "cancel", other, "nonsense").stdout == ""
+    assert app.job(other).refresh().state == "available"
+
+
+def test_beyond_250_jobs_each_part_says_what_became_of_it(taskq, add, app):
+    ids = add(260)
+    taskq("job", "cancel", ids[255])
+    result = taskq("job", "cancel", "--no-running", *ids)
+    assert result.exit_code == 1
+    assert len(result.stdout.splitlines()) == 250
+    assert result.stderr == (
+        f"taskq: job {ids[255]} is cancelled already; nothing was done with it and 9 more of queue default\n"
+    )
+
+
+def test_retry_of_what_runs_is_told_so(taskq, add, finish):
+    add()
+    (id,) = finish(1, "leave it")
+    assert taskq("job", "retry", "--partial", id).stderr == f"taskq: {id}: is running: it hasn't ended\n"
+
+
 def test_cancel_takes_a_waiting_job_away(taskq, add, app):
     (id,) = add()
     assert taskq("job", "cancel", id).stdout == f"{id}: cancelled\n"

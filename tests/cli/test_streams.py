@@ -37,6 +37,13 @@ def test_a_command_works_though_a_stream_is_closed(closed, app, place):
     assert app.queue("email").counts().available == 2
 
 
+def test_what_the_system_refuses_is_said_in_its_words(place):
+    full = run('"$@" version >/dev/full', *place)
+    assert (full.returncode, full.stderr) == (1, "taskq: No space left on device\n")
+    folder = run('"$@" server --dir /proc/none --port 0')
+    assert (folder.returncode, folder.stderr) == (1, "taskq: /proc/none: No such file or directory\n")
+
+
 def test_what_is_started_may_print_where_nobody_reads(app, place, folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "loud.py").write_text(

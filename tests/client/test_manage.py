@@ -50,6 +50,14 @@ def test_a_batch_is_cancelled_all_or_none_or_each_for_itself(app, task, hand):
     assert app.client.retry_many([one.id, two.id]) == ["available", "available"]
 
 
+def test_a_refusal_says_that_other_queues_may_be_done(app, task):
+    one = task.enqueue()
+    told = "nothing was done with it and those of queue nosuch sent with it; what was asked for in other queues"
+    with pytest.raises(JobNotFound, match=told):
+        app.client.cancel_many([one.id, "nosuch:x"])
+    assert one.refresh().state == "cancelled"
+
+
 def test_retry_runs_a_job_again_as_if_new(task, hand):
     job = task.enqueue()
     hand.fail(hand.claim()[0], reason="no")
