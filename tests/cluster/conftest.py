@@ -42,11 +42,12 @@ def _shards(tmp_path_factory: pytest.TempPathFactory, server_binary: str | None)
 
 @contextmanager
 def emptied(shards: Shards, namespace: str) -> Iterator[Shards]:
-    """The shards; emptied after the block, when each key left has a TTL or a reason."""
+    """The shards; emptied after the block, when each key left has a TTL or a reason, and as they were."""
     yield shards
     found = [line for shard in shards.all for line in leaked(shard.client, namespace)]
     for shard in shards.all:
         shard.client.flushall()
+    shards.put_back()
     assert not found, "\n".join(["keys leaked:", *found])
 
 

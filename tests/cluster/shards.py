@@ -76,6 +76,7 @@ class Shards:
     def __init__(self, folder: Path, binary: str | None = None, count: int = 3) -> None:
         self._folder, self._binary = folder, binary
         self.all = [Shard(folder / f"shard-{n}", binary) for n in range(count)]
+        self._homes: dict[int, Shard] = {}  # of slots that were moved
 
     def start(self) -> Shards:
         """Start the shards, share the slots out, and introduce them to one another."""
@@ -154,10 +155,18 @@ class Shards:
         with self.moving(slot, to) as moved:
             return sum(moved)
 
+    def put_back(self) -> None:
+        """Have each slot where it was at the start. Those who come next count on a queue at every shard."""
+        for slot, home in self._homes.items():
+            if not self._serves(home, slot):
+                self.move(slot, home)
+        self._homes.clear()
+
     @contextmanager
     def moving(self, slot: int, to: Shard) -> Iterator[Iterator[int]]:
         """The move in steps: each step of what this gives moves some keys; leaving the block completes the move."""
         source = next(each for each in self.all if self._serves(each, slot))
+        self._homes.setdefault(slot, source)
         to.client.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", source.id)
         source.client.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", to.id)
         steps = self._steps(slot, source, to)
