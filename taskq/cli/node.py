@@ -13,8 +13,9 @@ from taskq.cli import output
 from taskq.cli.leader import all_drain
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
-from taskq.cli.refusal import WrongUsage, checked_values
+from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.cli.serve import worker_count
+from taskq.errors import shown
 from taskq.needs import WHOLE, amount_text
 from taskq.nodes import EVERY
 
@@ -125,8 +126,11 @@ def _named(ids: tuple[str, ...], every: bool, place: TaskQ) -> list[str]:  # noq
 
 def _tell(place: TaskQ, ids: list[str], order: Callable[[str], None], done: Callable[[Seen], str]) -> None:
     """Give each its order, then wait for what is to be seen of it. `done`: what to say of a node once it is; '' until
-    then.
+    then. If one isn't there, none is told.
     """
+    for id in ids:
+        if place.nodes.get(id)["state"] == "dead":
+            refuse(f"node {shown(id)} is dead; nobody was told: see `taskq node list --all`")
     for id in ids:
         order(id)
     until = time.monotonic() + SEEN_S

@@ -54,6 +54,17 @@ def test_a_node_that_is_not_there_is_one_line(taskq, say, namespace, verb):
     )
 
 
+@pytest.mark.parametrize("words", [("drain",), ("resume",), ("stop", "--yes"), ("scale", "-w", "2")])
+@pytest.mark.parametrize("gone, told", [("nope", "there is no live node 'nope'"), ("dead", "node 'dead' is dead")])
+def test_if_one_is_not_there_none_is_told(taskq, say, raw, namespace, words, gone, told):  # noqa: PLR0917 (fixtures)
+    say(old(namespace, "living", silent_ms=0))
+    say(old(namespace, "dead"))
+    result = taskq("node", *words, "living", gone)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert told in result.stderr
+    assert not [key for key in raw.scan_iter() if raw.type(key) == b"stream"], "an order was given"
+
+
 def test_sizes_read_as_sizes(taskq, say, namespace):
     fields = {"state": "active", "queues": "[]", "workers": 1, "capacity": '{"memory": 34359738368, "gpu": 1.5}'}
     say(commands.register_node(keys.cluster(namespace), node="big", ttl_ms=600_000, fields=fields))
