@@ -701,6 +701,16 @@ def test_cleanup_leaves_what_lives_and_takes_what_is_left_of_the_dead(room):
     assert {name for name in found if name.startswith("reserved:")} == {f"reserved:k{n}" for n in (2, 3, 4, 5)}
 
 
+def test_cleanup_takes_a_slot_whose_key_is_anothers(room):
+    bound(room)
+    room.client.set(room.q.reserved("k"), "default:other default:b")
+    assert cleanup(room, 0) == 1
+    found = room.keyspace.dump()
+    assert "slots:+" not in found
+    assert found["reserved:k"] == "default:other default:b"
+    room.client.delete(room.q.reserved("k"))
+
+
 def test_cleanup_gives_a_living_job_its_key_back(room):
     bound(room)
     room.client.delete(room.q.reserved("k"))
