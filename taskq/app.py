@@ -7,7 +7,7 @@ use. One object serves threads, several event loops and forked children.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from taskq import builtin
@@ -22,7 +22,7 @@ from taskq.inspector import Inspector
 from taskq.locks import NamedLock
 from taskq.many import Interrupted, checked_calls, enqueue_failed
 from taskq.nodes import Nodes
-from taskq.options import Options, TaskVocabulary, checked_task_name, declare
+from taskq.options import Options, TaskVocabulary, checked_layer, checked_task_name, declare
 from taskq.queue import Queue
 from taskq.schedules import Declares, Entry, Run, Schedules
 from taskq.settings import Retention, Settings, resolve
@@ -44,8 +44,7 @@ class TaskDecorator(Protocol):
 class TaskQ(Declares):
     """An application's tasks, and the way to its Redis.
 
-    Every argument that is one value may stand in the environment instead (`TASKQ_URL`, `TASKQ_NAMESPACE`, ...); an
-    argument beats it, and the command line beats both.
+    What is one value may stand in the environment instead (`TASKQ_URL` ...); an argument beats that, a flag both.
 
     Args:
         url: which Redis: `redis:// rediss:// unix:// redis+cluster:// rediss+cluster:// redis+sentinel://`;
@@ -64,6 +63,7 @@ class TaskQ(Declares):
         ValueError: a value that breaks its rule.
     """
 
+    @spelled
     def __init__(
         self,
         url: str | None = None,
@@ -110,6 +110,7 @@ class TaskQ(Declares):
 
     # --- configuration
 
+    @spelled
     def configure(
         self,
         url: str | None = None,
@@ -133,7 +134,7 @@ class TaskQ(Declares):
         given = {
             "url": url,
             "namespace": namespace,
-            "include": include if include is None or isinstance(include, str) else tuple(include),
+            "include": tuple(include) if isinstance(include, Iterator) else include,
             "retention": retention,
             "lease": lease,
             "deadline": deadline,
@@ -141,8 +142,9 @@ class TaskQ(Declares):
             "unknown_grace": unknown_grace,
             "wait_replicas": wait_replicas,
         }
+        defaults = self.defaults if defaults is None else checked_layer(defaults, "defaults")
         self._resolve({**self._arguments, **{name: value for name, value in given.items() if value is not None}})
-        self.defaults = self.defaults if defaults is None else defaults
+        self.defaults = defaults
 
     def override(self, **flags: object) -> None:
         """Settings from a command line, which beat arguments and environment; None is "not given".
@@ -154,9 +156,7 @@ class TaskQ(Declares):
 
     def _resolve(self, arguments: dict[str, Any], flags: dict[str, Any] | None = None) -> None:
         if self._frozen:
-            raise RuntimeError(
-                "the app is in use, and its settings stay as they are: configure it before its first use"
-            )
+            raise RuntimeError("the app is in use and its settings stay as they are: configure it before its first use")
         flags = self._flags if flags is None else flags
         self.settings: Settings = resolve(**arguments, flags=flags)
         self._arguments, self._flags = arguments, flags

@@ -21,11 +21,12 @@ LIMIT_MAX = 1000
 def spelled(fn: Callable[P, T]) -> Callable[P, T]:
     """A function whose misspelt arguments are answered, on every Python, with the nearest name: a TypeError."""
     known = [name for name in inspect.signature(fn).parameters if name != "self"]
+    called_as = fn.__qualname__.split(".")[-2] if fn.__name__ == "__init__" else fn.__name__
 
     def check(given: dict[str, object]) -> None:
         for name in given:
             if name not in known:
-                raise TypeError(f"{fn.__name__}() has no argument {shown(name)}{did_you_mean(name, known)}")
+                raise TypeError(f"{called_as}() has no argument {shown(name)}{did_you_mean(name, known)}")
 
     if inspect.iscoroutinefunction(fn):
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -73,6 +74,17 @@ def shape_told(text: str) -> Shape | None:
     ]
     found += [kinds(told.kwarg.arg, kinds.VAR_KEYWORD)] if told.kwarg else []
     return Shape(inspect.Signature(found))
+
+
+def parameters_by_place(about: str) -> list[str]:
+    """The parameters that may be given by place, in order, by what a node told of a task, as JSON."""
+    try:
+        text = json.loads(about or "{}").get("parameters")
+    except (ValueError, AttributeError, RecursionError):  # written by another version, or by hand
+        return []
+    shape = shape_told(text) if isinstance(text, str) else None
+    parameters = shape.signature.parameters.values() if shape is not None else ()
+    return [each.name for each in parameters if each.kind in _POSITIONAL]
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

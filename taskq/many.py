@@ -21,6 +21,8 @@ def checked_calls(calls: Iterable[Call[R]], exists: str) -> list[Call[R]]:
     """The calls as a list. TypeError for anything else in it, ValueError for another word than the two."""
     if exists not in {"existing", "raise"}:
         raise ValueError(f'exists={shown(exists)} is none: give "existing" or "raise"')
+    if isinstance(calls, Call) or not isinstance(calls, Iterable):
+        raise TypeError(f"enqueue_many takes a list of calls, such as [send.call('a@b.c')], not {shown(calls)}")
     asked = list(calls)
     for each in asked:
         if not isinstance(each, Call):

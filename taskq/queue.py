@@ -10,6 +10,7 @@ from taskq.client import Reservation
 from taskq.client.admission import DEFAULT_TTL, checked_call
 from taskq.client.sweep import CLEARED
 from taskq.commands import WAITING, Counts, NewJob
+from taskq.errors import shown
 from taskq.handle import Job
 from taskq.home import Home
 from taskq.many import bound_handle
@@ -159,11 +160,11 @@ class Queue:
         Raises:
             ValueError: a weight or key that can't be.
         """
-        return self._home.client.weigh(self.name, {**(weights or {}), **more})
+        return self._home.client.weigh(self.name, _weights(weights, more))
 
     async def aweights(self, weights: Mapping[Any, int | None] | None = None, /, **more: int | None) -> dict[str, int]:
         """As `weights`, awaited."""
-        return await self._home.aclient.weigh(self.name, {**(weights or {}), **more})
+        return await self._home.aclient.weigh(self.name, _weights(weights, more))
 
     def age(self, duration: Duration) -> bool:
         """Let a waiting lane count as one priority higher for each such time that it has waited; 0: none does.
@@ -357,3 +358,10 @@ class Queue:
     async def areservations(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `reservations`, awaited."""
         return await self._home.aclient.reservations(self.name, limit=limit, offset=offset)
+
+
+def _weights(weights: Mapping[Any, int | None] | None, more: Mapping[Any, int | None]) -> dict[Any, int | None]:
+    """What `weights` was given, together. ValueError if it is no mapping."""
+    if weights is not None and not isinstance(weights, Mapping):
+        raise ValueError(f"weights={shown(weights)} are none: give such as weights(acme=3)")
+    return {**(weights or {}), **more}

@@ -6,6 +6,7 @@ they are computed, so that attempt 1,000 waits the cap and not 2^999 seconds.
 
 from __future__ import annotations
 
+import inspect
 import random as chance
 import re
 from collections.abc import Callable
@@ -104,6 +105,16 @@ class Backoff:
                 f"backoff={shown(value)} is none: give Backoff.exponential(), .fibonacci(), .fixed('5s'),"
                 " or a callable(attempt, error) that returns seconds"
             )
+        try:
+            signature = inspect.signature(value)
+        except ValueError:  # some that are written in C don't tell
+            signature = None
+        try:
+            _ = signature and signature.bind(1, None)
+        except TypeError as error:
+            raise ValueError(
+                f"the callable of backoff= takes {signature}, and is called with (attempt, error): {error}"
+            ) from None
         return cls("callable", 0, LONGEST_MS, jitter=False, function=value)
 
     def nominal_ms(self, attempt: int) -> int:
@@ -214,7 +225,7 @@ class Retry(Exception):
 
     def __str__(self) -> str:
         after = "" if self.delay_ms is None else f" in {duration_text(self.delay_ms)}"
-        return self.reason or f"the task asked for another attempt{after}"
+        return str(self.reason or f"the task asked for another attempt{after}")
 
 
 class Snooze(Exception):
@@ -238,7 +249,7 @@ class Snooze(Exception):
 
     def __str__(self) -> str:
         after = "" if self.delay_ms is None else f" for {duration_text(self.delay_ms)}"
-        return self.reason or f"the task put itself off{after}"
+        return str(self.reason or f"the task put itself off{after}")
 
 
 class Discard(Exception):
@@ -255,7 +266,7 @@ class Discard(Exception):
         self.reason = reason
 
     def __str__(self) -> str:
-        return self.reason or "the task discarded the job"
+        return str(self.reason or "the task discarded the job")  # whatever was given, such as an error
 
 
 class NextState(NamedTuple):
@@ -293,7 +304,7 @@ def next_state(
     if is_a(error, Snooze):
         return NextState(State.SCHEDULED, _asked_ms(error.delay_ms), refund=True)
     if is_a(error, Discard):
-        return NextState(State.FAILED, reason=str(error))
+        return NextState(State.FAILED, reason=_said(error))
     most = max_attempts if max_attempts > 0 else DEFAULT_MAX_ATTEMPTS
     if attempt >= most:
         return NextState(State.FAILED, reason=f"attempts exhausted ({attempt} of {most})")
@@ -307,6 +318,14 @@ def is_a(error: BaseException, *kinds: type[E]) -> TypeGuard[E]:
     be a property of the user's which raises.
     """
     return issubclass(type(error), kinds)
+
+
+def _said(error: BaseException) -> str:
+    """What a Discard says. One that can't be asked fails the job all the same: that much it said."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 (user code)
+        return str(Discard())
 
 
 def _asked_ms(delay_ms: object) -> int:

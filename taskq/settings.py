@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from taskq.address import Address, mask_url, parse_url
+from taskq.asked import spelled
 from taskq.errors import did_you_mean, nearest, shown
 from taskq.units import Duration, Size, duration_ms, duration_text, size_bytes
 
@@ -58,6 +59,7 @@ class Retention:
     max_completed: int
     max_failed: int
 
+    @spelled
     def __init__(
         self,
         completed: Duration = "24h",

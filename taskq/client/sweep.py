@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
 from taskq import commands, keys
+from taskq.asked import checked_whole
 from taskq.commands import Command
 from taskq.errors import shown
 from taskq.keys import QueueKeys
@@ -32,6 +33,7 @@ def purge(namespace: str, queue: str, states: Sequence[str]) -> Sweep:
     Raises:
         ValueError: at once, for a state in which no job waits.
     """
+    states = (states,) if isinstance(states, str) else tuple(states)
     wrong = [state for state in states if state not in commands.WAITING]
     if wrong:
         raise ValueError(f"states={shown(wrong[0])} can't be purged: only {', '.join(commands.WAITING)} jobs wait")
@@ -51,10 +53,11 @@ def clear(
     Raises:
         ValueError: at once, for a state in which no job has ended, or a bad duration or limit.
     """
+    states = (states,) if isinstance(states, str) else tuple(states)
     wrong = [state for state in states if state not in CLEARABLE]
     if wrong:
         raise ValueError(f"states={shown(wrong[0])} can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
-    if limit is not None and limit < 1:
+    if limit is not None and checked_whole(limit, "limit") < 1:
         raise ValueError(f"limit={limit} is out of range: give how many jobs to delete at most, from 1")
     q = keys.queue(namespace, checked_name(queue, name="queue"))
     older_ms = duration_ms(older_than, name="older_than")

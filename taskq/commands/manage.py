@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from taskq.commands.command import Command, build, text, texts
-from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
+from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound, shown
 from taskq.keys import QueueKeys
 
 WAITING = ("available", "scheduled", "retryable", "pending")
@@ -66,6 +66,9 @@ def cancel(
         JobNotFound: an id is unknown.
         InvalidTransition: a job has ended, or is running and may not be asked.
     """
+    for name, flag in (("running", running), ("force", force)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name}={shown(flag)} is none: give True or False")
     flags = {"now": now, "running": int(running), "force": int(force), "partial": int(partial), "token": token}
     return build("cancel", q, _words("cancel"), flags, ids)
 

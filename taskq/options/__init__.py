@@ -7,7 +7,7 @@ The same names serve `TaskQ(defaults=Options(…))`, `@app.task(…)` and
 
 from taskq.options.by import By
 from taskq.options.declaration import Declaration, checked_task_name, declare
-from taskq.options.layer import KILL_AFTER_MS, OPTIONS, Options, TaskVocabulary, Vocabulary, merge
+from taskq.options.layer import KILL_AFTER_MS, OPTIONS, Options, TaskVocabulary, Vocabulary, checked_layer, merge
 from taskq.options.limits import Concurrency, Limit, Lock, Rate
 from taskq.options.names import LATER, unknown
 from taskq.options.once import Debounce, Once, Throttle, Unique
@@ -37,6 +37,7 @@ __all__ = [
     "Throttle",
     "Unique",
     "Vocabulary",
+    "checked_layer",
     "checked_task_name",
     "declare",
     "heard",

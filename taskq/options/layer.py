@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from taskq import needs
+from taskq.errors import shown
 from taskq.options import rules
 from taskq.options.by import By, checked_by
 from taskq.options.limits import Limit, Lock, checked_limits, checked_lock
@@ -176,6 +177,13 @@ class Options:
         if self.hard_timeout_ms is not None:
             return self.hard_timeout_ms
         return self.timeout_ms + KILL_AFTER_MS if self.timeout_ms else 0
+
+
+def checked_layer(value: object, name: str) -> Options:
+    """One layer, as it stands. ValueError for anything else."""
+    if isinstance(value, Options):
+        return value
+    raise ValueError(f"{name}={shown(value)} are no Options: give such as Options(max_attempts=5)")
 
 
 def merge(*layers: Options) -> Options:

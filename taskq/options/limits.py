@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from taskq.asked import spelled
 from taskq.errors import shown
 from taskq.options.by import By, checked_by, heard_by, told_by
 from taskq.units import LONGEST_MS, Duration, duration_ms, duration_text
@@ -56,6 +57,7 @@ class Concurrency:
     by: By | None
     name: str | None
 
+    @spelled
     def __init__(self, n: int, *, by: By | None = None, name: str | None = None) -> None:
         object.__setattr__(self, "n", _count(n, "n"))
         object.__setattr__(self, "by", None if by is None else checked_by(by))
@@ -94,6 +96,7 @@ class Rate:
     burst: int
     cost: int
 
+    @spelled
     def __init__(
         self, rate: str, *, by: By | None = None, name: str | None = None, burst: int | None = None, cost: int = 1
     ) -> None:
@@ -155,6 +158,7 @@ class Lock:
     by: By | None
     wait_ms: int | None
 
+    @spelled
     def __init__(self, name: str, *, by: By | None = None, wait: Duration | None = None) -> None:
         object.__setattr__(self, "name", checked_limit_name(name))
         object.__setattr__(self, "by", None if by is None else checked_by(by))

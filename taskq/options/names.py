@@ -34,7 +34,9 @@ def unknown(name: str, known: Iterable[str], later: Iterable[str]) -> Exception:
     """The error for a name that isn't among the known: what it may mean, or that it isn't here yet."""
     if name in later:
         return NotImplementedError(f"{name}= isn't here yet: this version of taskq would ignore it, so it refuses it")
-    if name in TASK_OWN or name in TASK_LATER:
+    if name in TASK_LATER:
+        return TypeError(f"{name}= belongs to the task, not to a job, and isn't here yet")
+    if name in TASK_OWN:
         return TypeError(f"{name}= belongs to the task: give it to @app.task({name}=…)")
     elsewhere = _ELSEWHERE.get(name)
     hint = f" (did you mean {elsewhere!r}?)" if elsewhere else did_you_mean(name, (*known, *later))

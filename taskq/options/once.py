@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from taskq.asked import spelled
 from taskq.errors import did_you_mean, shown
 from taskq.options.by import By, checked_by, heard_by, told_by
 from taskq.units import Duration, duration_ms, duration_text
@@ -38,6 +39,7 @@ class Unique:
     on_conflict: Literal["existing", "raise", "replace"]
     literal: str | None
 
+    @spelled
     def __init__(
         self,
         *,
@@ -99,6 +101,7 @@ class Debounce:
     max_wait_ms: int | None
     by: By | None
 
+    @spelled
     def __init__(self, wait: Duration, *, max_wait: Duration | None = None, by: By | None = None) -> None:
         wait_ms = _above_zero(wait, "debounce")
         most = None if max_wait is None else duration_ms(max_wait, name="max_wait")
@@ -138,6 +141,7 @@ class Throttle:
     period_ms: int
     by: By | None
 
+    @spelled
     def __init__(self, period: Duration, *, by: By | None = None) -> None:
         object.__setattr__(self, "period_ms", _above_zero(period, "throttle"))
         object.__setattr__(self, "by", None if by is None else checked_by(by))

@@ -118,6 +118,8 @@ class Declares:
         It may be `async def` there. What it raises is logged, and hinders nothing. While nodes come and go a run may be
         told twice, or never: `taskq schedule show` has them all.
         """
+        if not callable(fn):
+            raise TypeError(f"on_schedule takes a function of a Run, not {shown(fn)}")
         self.observers.append(fn)
         return fn
 

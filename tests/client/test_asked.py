@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from taskq import TaskQ
+from taskq import Concurrency, Debounce, Lock, Rate, Retention, TaskQ, Unique
 
 NO_TEXT = (None, 5, b"x", ["x"], object())
 
@@ -120,3 +120,65 @@ async def test_so_do_the_twins(away):
 def test_the_time_of_an_offer_is_of_offers(away):
     with pytest.raises(ValueError, match=r"offer_ttl='10s' is of offers, .*: give start=False too"):
         away.client.claim("q", worker="w", offer_ttl="10s")
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: TaskQ(namespce="x"), "TaskQ() has no argument 'namespce' (did you mean 'namespace'?)"),
+        (lambda: TaskQ().configure(leese="9s"), "configure() has no argument 'leese' (did you mean 'lease'?)"),
+        (lambda: Retention(complete="1h"), "Retention() has no argument 'complete' (did you mean 'completed'?)"),
+        (lambda: Unique(on_conflct="raise"), "Unique() has no argument 'on_conflct' (did you mean 'on_conflict'?)"),
+        (lambda: Debounce("5s", maxwait="1m"), "Debounce() has no argument 'maxwait' (did you mean 'max_wait'?)"),
+        (lambda: Concurrency(2, nam="crm"), "Concurrency() has no argument 'nam' (did you mean 'name'?)"),
+        (lambda: Rate("1/s", bursts=2), "Rate() has no argument 'bursts' (did you mean 'burst'?)"),
+        (lambda: Lock("a", wat="1h"), "Lock() has no argument 'wat' (did you mean 'wait'?)"),
+    ],
+)
+def test_so_does_what_is_made_of_them(call, said):
+    with pytest.raises(TypeError, match=re.escape(said)):
+        call()
+
+
+def test_what_is_no_layer_of_options_is_refused_and_changes_nothing(away):
+    for wrong in ({}, "x", 5):
+        with pytest.raises(ValueError, match=r"^defaults=.+ are no Options: give such as Options\(max_attempts=5\)$"):
+            away.configure(namespace="other", defaults=wrong)
+    assert away.settings.namespace == "t"
+    with pytest.raises(ValueError, match=r"^include=5 is no list: give such as \['shop.mail'\]$"):
+        TaskQ(include=5)
+    assert TaskQ(include=iter(["shop.mail"])).settings.include == ("shop.mail",)
+
+
+async def test_what_are_no_calls_is_refused_with_what_are(away):
+    task = away.task(name="t")(lambda: 1)
+    for wrong in (task.call(), None, 5, task):
+        with pytest.raises(TypeError, match=r"^enqueue_many takes a list of calls, such as \[send"):
+            away.enqueue_many(wrong)
+        with pytest.raises(TypeError, match=r"^enqueue_many takes a list of calls"):
+            await away.aenqueue_many(wrong)
+
+
+async def test_a_flag_that_is_none(away):
+    for wrong in ({"running": "no"}, {"force": 1}):
+        with pytest.raises(TypeError, match=r"^(running='no'|force=1) is none: give True or False$"):
+            away.job("q:1").cancel(**wrong)
+        with pytest.raises(TypeError, match=r"is none: give True or False$"):
+            await away.job("q:1").acancel(**wrong)
+
+
+def test_one_state_stands_for_a_list_of_one(app):
+    task = app.task(name="t")(lambda: 1)
+    first, second = task.enqueue(), task.using(delay="1h").enqueue()
+    assert app.queue("default").purge(states="scheduled") == 1
+    assert (first.refresh().state, second.refresh().state) == ("available", "cancelled")
+    assert app.queue("default").clear(states="cancelled") == 1
+    with pytest.raises(ValueError, match=r"^states='running' can't be purged: "):
+        app.queue("default").purge(states="running")
+
+
+def test_what_are_no_weights_and_what_is_no_observer(away):
+    with pytest.raises(ValueError, match=r"^weights=5 are none: give such as weights\(acme=3\)$"):
+        away.queue("q").weights(5)
+    with pytest.raises(TypeError, match=r"^on_schedule takes a function of a Run, not 5$"):
+        away.on_schedule(5)

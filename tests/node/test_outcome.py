@@ -8,9 +8,10 @@ import pytest
 
 from taskq import codec
 from taskq.commands import Done, Failure, Release, Snoozed
-from taskq.errors import BadArguments, InvalidPayload, UnknownTask
+from taskq.errors import BadArguments, BadRecord, InvalidPayload, UnknownTask
 from taskq.node.worker import outcome
 from taskq.node.worker.outcome import WrongExecutor
+from taskq.node.worker.pipeline import begin
 from taskq.node.worker.running import Stop
 from taskq.retry import Backoff, Discard, Retry, Snooze
 from tests.node.jobs import FakeKnown, running
@@ -109,6 +110,14 @@ def test_the_longer_nobody_knows_it_the_less_often_it_is_tried():
 
 def test_a_bad_payload_fails_at_once():
     assert of_error(running(attempt=1), InvalidPayload("damaged")).verb == "fail"
+
+
+@pytest.mark.parametrize("kind", [UnknownTask, BadArguments, InvalidPayload, BadRecord])
+async def test_once_its_code_has_begun_they_are_errors_as_all_others(kind):
+    job = running(FakeKnown(), attempt=1)
+    begin(job)
+    ending = of_error(job, kind("of another task's enqueue"))
+    assert (ending.verb, ending.delay_ms, told(ending)["type"]) == ("retry", 7000, kind.__name__)
 
 
 def test_the_wrong_executor_moves_the_job():

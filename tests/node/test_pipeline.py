@@ -9,7 +9,7 @@ import msgpack
 import pytest
 import structlog
 
-from taskq import codec
+from taskq import TaskQ, codec
 from taskq.codec.wire import Code
 from taskq.commands import Done, Failure, Release, Snoozed
 from taskq.current import current
@@ -158,6 +158,16 @@ async def test_a_type_error_of_the_body_is_no_bad_argument(way):
         raise TypeError("mine")
 
     assert (await way.run(body)).verb == "retry"
+
+
+@pytest.mark.parametrize("executor", ["async", "thread"])
+async def test_bad_arguments_that_the_body_raised_are_a_failed_attempt(way, executor):
+    def body():
+        add_task.call(1)
+
+    add_task = TaskQ("redis://127.0.0.1:1/0").task(name="add")(lambda a, b: a + b)
+    ending = await way.run(body, executor)
+    assert (ending.verb, error_of(ending)["type"]) == ("retry", "BadArguments")
 
 
 @pytest.mark.parametrize("payload", [b"\xff", b"\xc1", b"\x92\x90", b"\x90", b"\x93\x90\x80\x80", b"\xa1"])

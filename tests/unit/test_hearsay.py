@@ -56,3 +56,13 @@ def test_what_was_heard_is_kept_and_what_nobody_knew_is_asked_again():
     heard.take("t", {"queue": "email", "options": '{"max_attempts":1}'})
     assert not heard.is_due("t", urgent=True)
     assert heard.options("t") == Options(queue="email", max_attempts=1)
+
+
+def test_the_parameters_that_nodes_tell_of_are_known_by_place():
+    heard = Hearsay()
+    about = '{"parameters":"(tenant: str, n: int = 1, *, why: str = \'\') -> None"}'
+    heard.take("t", {"queue": "q", "options": "", "about": about})
+    assert heard.order("t") == ["tenant", "n"]
+    for damaged in ("", "x", "[]", '{"parameters": 5}', '{"parameters":"(("}'):
+        heard.take("t", {"queue": "q", "options": "", "about": damaged})
+        assert heard.order("t") == []

@@ -128,7 +128,7 @@ def test_options_of_a_later_version_are_refused_and_never_ignored(name: str) -> 
 def test_a_tasks_own_options_of_a_later_version_too(name: str) -> None:
     with pytest.raises(NotImplementedError, match=rf"^{name}= isn't here yet"):
         declare({name: "x"})
-    with pytest.raises(TypeError, match=rf"^{name}= belongs to the task"):
+    with pytest.raises(TypeError, match=rf"^{name}= belongs to the task, not to a job, and isn't here yet"):
         Options(**{name: "x"})  # type: ignore[misc]
 
 

@@ -242,6 +242,27 @@ def test_discard_fails_at_once() -> None:
     assert next_state(1, 3, Discard()).reason == "the task discarded the job"
 
 
+class Mute(Discard):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_discard_fails_at_once_whatever_it_was_given() -> None:
+    given: Any = ValueError("no such user")
+    assert next_state(1, 3, Discard(given)).reason == "no such user"
+    assert next_state(1, 3, Discard(given.args)).reason == "('no such user',)"
+    assert next_state(1, 3, Mute()) == NextState(State.FAILED, reason="the task discarded the job")
+    assert str(Retry(reason=given)) == str(Snooze(1, given)) == "no such user"
+
+
+def test_a_callable_that_cannot_be_called_so_is_refused_where_it_is_given() -> None:
+    wrong: Any = lambda attempt: 1  # noqa: E731
+    with pytest.raises(ValueError, match=r"backoff= takes \(attempt\), and is called with \(attempt, error\): "):
+        Backoff.of(wrong)
+    Backoff.of(lambda attempt, error, more=1: 1)
+    Backoff.of(lambda *given: 1)
+
+
 @pytest.mark.parametrize("raised", [Retry("5m", "busy"), Retry(), Snooze(5), Discard("why"), Discard()])
 def test_they_say_what_they_ask_and_survive_a_pickle(raised: Exception) -> None:
     again = pickle.loads(pickle.dumps(raised))  # noqa: S301 (our own bytes)

@@ -5,8 +5,10 @@
 | a value                                    | complete; failed without a retry if it can't be stored    |
 | any exception                              | retry after the backoff; fail at the last attempt         |
 | Retry, Snooze, Discard                     | retry, wait without counting the attempt, fail            |
-| no such task here, or arguments don't fit  | hand back: another worker may have newer code             |
-| a payload that can't be decoded            | fail at once: it won't get better                         |
+| before its code began: no such task here,  | hand back: another worker may have newer code             |
+|   or arguments that don't fit              |                                                           |
+| before its code began: a payload that      | fail at once: it won't get better                         |
+|   can't be decoded                         |                                                           |
 | the task runs in another executor          | release into that class                                   |
 | stopped for its timeout                    | as any exception, JobTimeout                              |
 | stopped for a cancel or a shutdown         | release (a job with a cancel becomes cancelled)           |
@@ -71,10 +73,11 @@ def of_error(job: Running, error: BaseException, *, worker: str) -> Ending | Non
         return Release(job.id, job.epoch, error.executor)
     if stop is not None:
         return Release(job.id, job.epoch, "")
-    if is_a(error, UnknownTask, BadArguments):
-        return _hand_back(job, error)
-    if is_a(error, InvalidPayload, BadRecord):
-        return _fail(job, error, failure.line_of(error), worker)
+    if job.current is None:  # once its code runs these are of what that code did, such as another task's enqueue
+        if is_a(error, UnknownTask, BadArguments):
+            return _hand_back(job, error)
+        if is_a(error, InvalidPayload, BadRecord):
+            return _fail(job, error, failure.line_of(error), worker)
     return _failed(job, error, worker)
 
 
