@@ -167,11 +167,15 @@ class Plan:
 
 
 def uuid7() -> str:
-    """A new UUID of version 7: sorts by the time it was made, to the millisecond."""
-    at = f"{time.time_ns() // 1_000_000:012x}"
-    chance = os.urandom(10).hex()
+    """A new UUID of version 7: sorts by the time it was made, to a quarter of a microsecond.
+
+    In a lane with keys jobs that came in one millisecond stand by their ids: so those of one producer keep their order.
+    """
+    ms, ns = divmod(time.time_ns(), 1_000_000)
+    at = f"{ms:012x}{ns * 4096 // 1_000_000:03x}"
+    chance = os.urandom(8).hex()
     # The digit after the second dash is the version; the first after the third holds the variant, 10, in its high bits.
-    return f"{at[:8]}-{at[8:]}-7{chance[:3]}-{_VARIANT[chance[19]]}{chance[3:6]}-{chance[6:18]}"
+    return f"{at[:8]}-{at[8:12]}-7{at[12:]}-{_VARIANT[chance[0]]}{chance[1:4]}-{chance[4:]}"
 
 
 _VARIANT = {digit: "89ab"[number % 4] for number, digit in enumerate("0123456789abcdef")}

@@ -64,6 +64,12 @@ def test_a_call_may_bring_numbers_of_its_own(app, plain, hand):
     assert jobs[2].why().gate == "limit"
 
 
+def test_the_jobs_of_one_producer_keep_their_order_within_a_millisecond(app, plain, hand):
+    under = plain.using(fair="tenant", limits=[Concurrency(250, name="api")])
+    jobs = [under.enqueue("acme").id for _ in range(200)]
+    assert claimed(hand) == jobs
+
+
 async def test_so_may_a_batch_and_one_known_by_name_alone(on_loop, plain, hand):
     under = plain.using(limits=[Concurrency(1, name="one")])
     await on_loop.aenqueue_many([under.call("a"), under.call("b")])

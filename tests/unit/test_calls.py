@@ -70,6 +70,16 @@ def test_ids_are_uuids_of_version_7_and_sort_by_time():
     assert abs((parsed[0].int >> 80) - time.time_ns() // 1_000_000) < 5000
 
 
+def test_ids_made_one_after_another_sort_so():
+    ids = [uuid7()]
+    while len(ids) < 200:
+        before = time.time_ns() + 1_000
+        while time.time_ns() < before:
+            pass
+        ids.append(uuid7())
+    assert ids == sorted(ids)
+
+
 def plan(options: Options | None = None, said: Options | None = None) -> Plan:
     return Plan("ns", "shop.send", "async", options or Options(), said or Options())
 
