@@ -10,6 +10,8 @@ from taskq.cli import output, scope
 from taskq.cli.options import Verb, json_option, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
+from taskq.errors import did_you_mean
+from taskq.errors import shown as quoted
 
 _NUMBERS = ("running", "reserved", "free", "waiting")
 
@@ -19,7 +21,7 @@ def limit_table(rows: list[dict[str, Any]]) -> None:
     shown = [
         (
             each["kind"] if each["name"] is None else f"{each['kind']} {each['name']}",
-            each["key"],
+            None if each["key"] is None else key_shown(each["key"]),
             each["concurrency"],
             each["rate"] and f"{each['rate']} burst {each['burst']}",
             each["running"],
@@ -32,6 +34,11 @@ def limit_table(rows: list[dict[str, Any]]) -> None:
     ]
     headings = ("of", "key", "concurrency", "rate", "running", "reserved", "free", "waiting", "state")
     output.table(headings, shown, numbers=("concurrency", *_NUMBERS), spare={"rate": 0, "waiting": 0, "reserved": 0})
+
+
+def key_shown(key: str) -> str:
+    """A fairness key or a limit's, as a line has it: the empty one is not to be taken for none."""
+    return key or "''"
 
 
 def _states(each: dict[str, Any]) -> list[str]:
@@ -117,12 +124,13 @@ def limit(
     after = handle.limits()
     what = ", ".join(_changes(_numbers_of(before, name, key), _numbers_of(after, name, key)))
     done = f"changed{': ' if what else ''}{what}" if any(changed) else "it is so already"
-    named = [queue, *([] if name is None else [f"limit {name}"]), *([] if key is None else [f"key {key}"])]
+    named = [queue, *([] if name is None else [f"limit {name}"]), *([] if key is None else [f"key {key_shown(key)}"])]
     output.put(f"{', '.join(named)}: {done}")
     if reset and key is None and (left := _keys_set(after, name)):
         output.note(f"keys still set here: {', '.join(left)} (--reset --key {left[0]})")
     if name is not None and not reset and not any(each["name"] == name for each in _declared(after)):
-        output.note(f"no code that runs declares a limit {name!r}: it holds for jobs that name it")
+        hint = did_you_mean(name, _limit_names(before) - {name})
+        output.note(f"no code that runs declares a limit {quoted(name)}{hint}: it holds for jobs that name it")
 
 
 def _chosen(rows: list[dict[str, Any]], queue: str, name: str | None, key: str | None) -> list[dict[str, Any]]:
@@ -137,7 +145,8 @@ def _chosen(rows: list[dict[str, Any]], queue: str, name: str | None, key: str |
         found = [{**each, **own} for each in of]
     if not found:
         what = f"limit {name!r}" if name is not None else f"fairness key {key!r}"
-        refuse(f"nothing is said of a {what} in queue {queue}: see `taskq queue limit {queue}`")
+        near = did_you_mean(name or "", _limit_names(rows))
+        refuse(f"nothing is said of a {what} in queue {queue}{near}: see `taskq queue limit {queue}`")
     return found
 
 
@@ -165,7 +174,11 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 def _keys_set(rows: list[dict[str, Any]], name: str | None) -> list[str]:
     """The keys of a limit that have numbers of their own, or are blocked: a reset of the limit leaves them."""
     mine = [each for each in rows if (each["kind"], each["name"]) == ("limit", name) and each["key"] is not None]
-    return [each["key"] for each in mine if each["overridden"] or each["blocked_until"]]
+    return [key_shown(each["key"]) for each in mine if each["overridden"] or each["blocked_until"]]
+
+
+def _limit_names(rows: list[dict[str, Any]]) -> set[str]:
+    return {each["name"] for each in rows if each["kind"] == "limit"}
 
 
 def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

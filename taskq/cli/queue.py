@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from taskq.cli import output, scope
-from taskq.cli.limits import limit, show, weights
+from taskq.cli.limits import key_shown, limit, show, weights
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage
@@ -74,7 +74,7 @@ def pause(*, names: tuple[str, ...], key: str | None) -> None:
     """Stop handing out the jobs of a queue, on every node. Running jobs go on, new ones may be added."""
     place = app()
     for name in scope.known_queues(place, names):
-        of = "" if key is None else f" {key}"
+        of = "" if key is None else f" {key_shown(key)}"
         output.put(f"{name}{of}: {'paused' if place.queue(name).pause(key=key) else 'is paused already'}")
 
 
@@ -89,7 +89,7 @@ def resume(*, names: tuple[str, ...], key: str | None) -> None:
     """Hand out the jobs of a paused queue again, or of a paused fairness key."""
     place = app()
     for name in scope.known_queues(place, names):
-        of = "" if key is None else f" {key}"
+        of = "" if key is None else f" {key_shown(key)}"
         output.put(f"{name}{of}: {'resumed' if place.queue(name).resume(key=key) else 'was not paused'}")
 
 
