@@ -53,6 +53,7 @@ def test_a_leader_leads_on_in_its_term(election, room):
     assert election.pulse("a")[:3] == ("a", T0, TTL_MS)
     room.now += TTL_MS - 1
     assert election.pulse("b").leader == "a"
+    assert election.leader().node == "a", "and it still stands there"
 
 
 def test_the_next_one_leads_when_the_time_is_over_and_not_before(election, room):
