@@ -378,7 +378,7 @@ class _Faces:
 def _check_function(fn: object) -> None:
     if isinstance(fn, Task):
         raise TypeError(f"{fn.name} is a task already")
-    if not inspect.isroutine(fn) or not hasattr(fn, "__qualname__"):
+    if isinstance(fn, classmethod) or not inspect.isroutine(fn) or not hasattr(fn, "__qualname__"):
         raise TypeError(f"{fn!r:.80} is no function: a task is a def or an async def")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise TypeError(f"{where(fn)} yields: a task returns its result")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, cast
 
 from taskq.errors import did_you_mean, shown
@@ -59,6 +59,13 @@ def checked_text(value: object, *, name: str, of: str) -> str:
     if isinstance(value, str):
         return value
     raise TypeError(f"{name}={shown(value)} is no {of}'s {name}: give text")
+
+
+def checked_ids(ids: Iterable[str]) -> list[str]:
+    """Ids of jobs as a list. TypeError for a single text, which would be read letter by letter, and for no list."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise TypeError(f"ids={shown(ids)} is no list of ids: give such as ['default:7']")
+    return list(ids)
 
 
 def check_page(limit: object, offset: object, *, of: str, most: int = LIMIT_MAX) -> None:

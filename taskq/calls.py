@@ -19,7 +19,7 @@ from taskq.commands import NewJob
 from taskq.commands.command import Arg
 from taskq.errors import BadArguments
 from taskq.keyed import Keyed, declared_limits
-from taskq.options import DEFAULT_QUEUE, Options, stored_fields
+from taskq.options import DEFAULT_QUEUE, OPTIONS, Options, stored_fields
 
 
 class Shape:
@@ -42,7 +42,11 @@ class Shape:
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise BadArguments(f"{task}{self.signature} doesn't take these arguments: {error}") from None
+            said = f"{task}{self.signature} doesn't take these arguments: {error}"
+            known = self.signature.parameters
+            option = next((name for name in kwargs if name in OPTIONS and name not in known), None)
+            hint = f"; an option is said before the call: .using({option}=…)" if option else ""
+            raise BadArguments(said + hint) from None
 
 
 def shape_told(text: str) -> Shape | None:

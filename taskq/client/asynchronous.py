@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from taskq import commands, keys
+from taskq.asked import checked_ids, spelled
 from taskq.client import admission, batch, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation, Sealable
 from taskq.client.ending import ended, look_again, still_waits, until
@@ -32,6 +33,7 @@ class AsyncClient(AsyncExecuting):
     `async with AsyncClient(…) as client:` closes its connections at the end of the block.
     """
 
+    @spelled
     def __init__(
         self,
         url: str | None = None,
@@ -102,7 +104,7 @@ class AsyncClient(AsyncExecuting):
 
     async def jobs(self, ids: Iterable[str]) -> list[JobRecord | None]:
         """Records in the order asked, None where there is no such job."""
-        return await self._all(operations.records(self._namespace, list(ids)))
+        return await self._all(operations.records(self._namespace, checked_ids(ids)))
 
     async def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
         """The record once the job has ended; None if there is none (any more). ResultTimeout after `timeout`."""
@@ -144,7 +146,7 @@ class AsyncClient(AsyncExecuting):
     ) -> list[str]:
         """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each."""
         return await self._all(
-            operations.cancel_many(self._namespace, list(ids), running=running, force=force, partial=partial)
+            operations.cancel_many(self._namespace, checked_ids(ids), running=running, force=force, partial=partial)
         )
 
     async def retry(self, id: str) -> str:
@@ -155,7 +157,7 @@ class AsyncClient(AsyncExecuting):
 
     async def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
         """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
-        return await self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
+        return await self._all(operations.retry_many(self._namespace, checked_ids(ids), partial=partial))
 
     async def reprioritise(self, id: str, priority: int) -> str:
         """Gives one job another priority, −512 … 511, higher first; the state it is in. JobNotFound if there is none,

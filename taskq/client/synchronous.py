@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from taskq import commands, keys
+from taskq.asked import checked_ids, spelled
 from taskq.client import admission, batch, limiting, operations, sweep
 from taskq.client.admission import DEFAULT_TTL, Reservation, Sealable
 from taskq.client.ending import ended, look_again, still_waits, until
@@ -32,6 +33,7 @@ class Client(Executing):
     `with Client(…) as client:` closes its connections at the end of the block.
     """
 
+    @spelled
     def __init__(
         self,
         url: str | None = None,
@@ -100,7 +102,7 @@ class Client(Executing):
 
     def jobs(self, ids: Iterable[str]) -> list[JobRecord | None]:
         """Records in the order asked, None where there is no such job."""
-        return self._all(operations.records(self._namespace, list(ids)))
+        return self._all(operations.records(self._namespace, checked_ids(ids)))
 
     def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
         """The record once the job has ended; None if there is none (any more). ResultTimeout after `timeout`."""
@@ -142,7 +144,7 @@ class Client(Executing):
     ) -> list[str]:
         """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each."""
         return self._all(
-            operations.cancel_many(self._namespace, list(ids), running=running, force=force, partial=partial)
+            operations.cancel_many(self._namespace, checked_ids(ids), running=running, force=force, partial=partial)
         )
 
     def retry(self, id: str) -> str:
@@ -153,7 +155,7 @@ class Client(Executing):
 
     def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
         """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
-        return self._all(operations.retry_many(self._namespace, list(ids), partial=partial))
+        return self._all(operations.retry_many(self._namespace, checked_ids(ids), partial=partial))
 
     def reprioritise(self, id: str, priority: int) -> str:
         """Gives one job another priority, −512 … 511, higher first; the state it is in. JobNotFound if there is none,

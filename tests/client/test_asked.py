@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from taskq import Concurrency, Debounce, Lock, Rate, Retention, TaskQ, Unique
+from taskq import AsyncClient, BadArguments, Client, Concurrency, Debounce, Lock, Rate, Retention, TaskQ, Unique
 
 NO_TEXT = (None, 5, b"x", ["x"], object())
 
@@ -182,3 +182,28 @@ def test_what_are_no_weights_and_what_is_no_observer(away):
         away.queue("q").weights(5)
     with pytest.raises(TypeError, match=r"^on_schedule takes a function of a Run, not 5$"):
         away.on_schedule(5)
+
+
+async def test_one_id_is_no_list_of_ids(away):
+    for wrong in ("default:7", 5, None):
+        for many in (away.client.cancel_many, away.client.retry_many):
+            with pytest.raises(TypeError, match=r"^ids=.+ is no list of ids: give such as \['default:7'\]$"):
+                many(wrong)
+        for many in (away.aclient.cancel_many, away.aclient.retry_many):
+            with pytest.raises(TypeError, match=r"is no list of ids"):
+                await many(wrong)
+    for face in (Client, AsyncClient):
+        with pytest.raises(
+            TypeError, match=re.escape(f"{face.__name__}() has no argument 'namespce' (did you mean 'na")
+        ):
+            face(namespce="x")
+
+
+def test_an_option_given_to_a_call_is_told_where_it_belongs(away):
+    task = away.task(name="t")(lambda a: 1)
+    with pytest.raises(BadArguments, match=r"'delay'; an option is said before the call: \.using\(delay=…\)$"):
+        task.enqueue(1, delay="5s")
+    with pytest.raises(BadArguments, match=r"'dealy'$"):
+        task.enqueue(1, dealy="5s")
+    with pytest.raises(TypeError, match="is no function: a task is a def or an async def"):
+        away.task(classmethod(lambda cls: 1))

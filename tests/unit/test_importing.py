@@ -128,6 +128,15 @@ def test_include_takes_a_star_for_one_part_of_a_name(importable):
     assert [module.__name__ for module in loaded] == ["pack.sub.mail", "wide.a.tasks", "wide.b.tasks"]
 
 
+def test_plain_modules_beside_the_packages_of_a_pattern_are_passed_over(importable):
+    for path in ("wide/__init__.py", "wide/a/__init__.py", "wide/a/tasks.py"):
+        file = importable / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    (importable / "wide/plain.py").write_text("raise AssertionError('no pattern names this module')")
+    assert [module.__name__ for module in load_modules(("wide.*.tasks",))] == ["wide.a.tasks"]
+
+
 def test_a_pattern_that_matches_nothing_is_a_slip(importable):
     with pytest.raises(ImportError, match=r"include='pack\.\*\.tasks' matches no module"):
         load_modules(("pack.*.tasks",))
