@@ -1,7 +1,7 @@
 """`Inspector`: lists and counts of jobs and queues, for people and programs that look. It changes nothing.
 
-A list is a page `{data, total, limit, offset}`, read in two round trips, however
-much there is. What stands on it is decided between them, in `listing` and `activity`.
+A list is a page `{data, total, limit, offset}`, read in a few round trips, however much there is. What stands on it is
+decided between them, in `listing` and `activity`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from taskq.asked import check_page, checked_text
 from taskq.commands import Command, Counts, HeldLocks
 from taskq.connection import AsyncServer, Server, run, run_async, run_many, run_many_async
 from taskq.keys import QueueKeys
+from taskq.listing import Reading
 from taskq.presence import known_tasks
 from taskq.settings import checked_name
 from taskq.state import State, StateName
@@ -39,8 +40,9 @@ class Inspector:
         """A page of jobs, as JSON holds them, newest first by entry into their state.
 
         Args:
-            state: one of the eight; None for all, state after state. Available ones come as they would be claimed.
-            queue: None for all, queue after queue within a state.
+            state: one of the eight; None for all, state after state. Available ones come as they would be claimed,
+                queue after queue.
+            queue: None for all.
             limit: jobs a page, 1 to 1000.
             offset: how many to skip.
 
@@ -54,9 +56,7 @@ class Inspector:
         counts = run_many(self._server, [commands.counts(q) for q in chosen])
         if queue is not None and listing.is_empty(counts[0]):
             run(self._server, commands.expect_queue(keys.cluster(self._namespace), queue))
-        segments = listing.segments(states, chosen, counts)
-        pages = run_many(self._server, listing.reads(segments, limit, offset))
-        return listing.page(segments, pages, limit, offset)
+        return self._read(listing.jobs(states, chosen, counts, limit, offset))
 
     async def ajobs(
         self, *, state: State | StateName | None = None, queue: str | None = None, limit: int = 50, offset: int = 0
@@ -67,9 +67,7 @@ class Inspector:
         counts = await run_many_async(self._aserver, [commands.counts(q) for q in chosen])
         if queue is not None and listing.is_empty(counts[0]):
             await run_async(self._aserver, commands.expect_queue(keys.cluster(self._namespace), queue))
-        segments = listing.segments(states, chosen, counts)
-        pages = await run_many_async(self._aserver, listing.reads(segments, limit, offset))
-        return listing.page(segments, pages, limit, offset)
+        return await self._aread(listing.jobs(states, chosen, counts, limit, offset))
 
     def why(self, id: str) -> Why:
         """Why a job isn't running: the first gate of the claim that it can't pass, with its numbers.
@@ -250,6 +248,24 @@ class Inspector:
     async def aleader(self) -> dict[str, Any]:
         """As `leader`, awaited."""
         return listing.leader(await run_async(self._aserver, commands.leader(keys.cluster(self._namespace))))
+
+    def _read(self, reading: Reading[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            asked = next(reading)
+            while True:
+                asked = reading.send(run_many(self._server, asked))
+        except StopIteration as end:
+            page: dict[str, Any] = end.value
+            return page
+
+    async def _aread(self, reading: Reading[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            asked = next(reading)
+            while True:
+                asked = reading.send(await run_many_async(self._aserver, asked))
+        except StopIteration as end:
+            page: dict[str, Any] = end.value
+            return page
 
     def _told_of(self, name: str) -> Command[dict[str, str] | None]:
         return commands.task_info(keys.cluster(self._namespace), checked_text(name, name="name", of="task"))

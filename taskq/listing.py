@@ -1,25 +1,29 @@
 """Lists for people who look: what to read for one page, and pages and what stands on them as JSON. Pure.
 
-One state of one queue is one sorted structure in Redis; longer lists are such
-structures one after the other, and a page reads the stretch of each that lies in it.
+One state of one queue is one sorted structure in Redis; longer lists are such structures one after the other, or
+merged by time, and a page reads the stretch of each that lies in it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
 from taskq import commands
 from taskq.asked import check_page
-from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes, Page
+from taskq.commands import Command, Counts, HeldLock, HeldLocks, Leader, Nodes
 from taskq.errors import BadRecord, UnknownTask, did_you_mean, shown
 from taskq.keys import QueueKeys
 from taskq.presence import known_tasks, node_shown, task_shown
 from taskq.record import JobRecord, damaged
 from taskq.state import State, valid
 from taskq.units import rfc3339
+
+T = TypeVar("T")
 
 _ORDER = (
     State.RUNNING,
@@ -78,32 +82,73 @@ def states(state: str | None, limit: int, offset: int) -> Sequence[State]:
     return (State(state),)
 
 
-def segments(states: Sequence[State], queues: Sequence[QueueKeys], counts: Sequence[Counts]) -> list[Segment]:
-    """The parts of a list of jobs, state after state, queue after queue. `counts`: of each queue."""
-    return [
-        Segment(q, state, getattr(count, state)) for state in states for q, count in zip(queues, counts, strict=True)
+Reading: TypeAlias = Generator[Sequence[Command[Any]], Sequence[Any], T]
+"""What is read in several steps: yields commands, is sent their answers, and gives what they come to."""
+
+
+def jobs(
+    states: Sequence[State], queues: Sequence[QueueKeys], counts: Sequence[Counts], limit: int, offset: int
+) -> Reading[dict[str, Any]]:
+    """A page of jobs as JSON: state after state, within one the newest of all queues first. `counts`: of each queue.
+
+    Available ones stand queue after queue, as they would be claimed: only within a queue is one before another.
+    """
+    parts = [[Segment(q, state, getattr(n, state)) for q, n in zip(queues, counts, strict=True)] for state in states]
+    totals = [sum(segment.count for segment in part) for part in parts]
+    data: list[dict[str, Any]] = []
+    for i, skip, some in stretches(totals, limit, offset):
+        part = [segment for segment in parts[i] if segment.count]
+        if states[i] is State.AVAILABLE or len(part) == 1:
+            data += yield from _in_turn(part, skip, some)
+        else:
+            data += yield from _merged(part, skip, some)
+    return {"data": data, "total": sum(totals), "limit": limit, "offset": offset}
+
+
+def _in_turn(segments: Sequence[Segment], skip: int, some: int) -> Reading[list[dict[str, Any]]]:
+    """Jobs of a state, queue after queue."""
+    pages = yield [
+        commands.peek(segments[i].q, segments[i].state, offset=before, limit=count)
+        for i, before, count in stretches([segment.count for segment in segments], some, skip)
     ]
+    return [job_shown(*row) for page in pages for row in page.records]
 
 
-def reads(segments: Sequence[Segment], limit: int, offset: int) -> list[Command[Page]]:
-    """What to read for one page of jobs."""
-    return [
-        commands.peek(segments[i].q, segments[i].state, offset=skip, limit=some)
-        for i, skip, some in stretches([segment.count for segment in segments], limit, offset)
+def _merged(segments: Sequence[Segment], skip: int, some: int) -> Reading[list[dict[str, Any]]]:
+    """Jobs of a state, the newest of all queues first. What of a queue lies in the page is one stretch of its list."""
+    order = yield from _order(segments, skip + some)
+    before, here = Counter(order[:skip]), Counter(order[skip:])
+    pages = yield [
+        commands.peek(segments[i].q, segments[i].state, offset=before[i], limit=count) for i, count in here.items()
     ]
+    rows = {i: iter(page.records) for i, page in zip(here, pages, strict=True)}
+    return [job_shown(*row) for i in order[skip:] for row in islice(rows[i], 1)]
 
 
-def page(segments: Sequence[Segment], pages: Sequence[Page], limit: int, offset: int) -> dict[str, Any]:
-    """The page of jobs as JSON. `pages`: what the reads gave."""
-    return {
-        "data": [_job(id, fields) for page in pages for id, fields in page.records],
-        "total": sum(segment.count for segment in segments),
-        "limit": limit,
-        "offset": offset,
-    }
+def _order(segments: Sequence[Segment], most: int) -> Reading[list[int]]:
+    """Which of the lists each of the first `most` jobs of all of them together is of."""
+    times: list[deque[float]] = [deque() for _ in segments]
+    read = [0] * len(segments)
+    unread = set(range(len(segments)))
+    order: list[int] = []
+    while len(order) < most:
+        if lacking := sorted(i for i in unread if not times[i]):
+            count = min(most - len(order), commands.ENTERED_MAX)
+            asked = [commands.entered(segments[i].q, segments[i].state, offset=read[i], limit=count) for i in lacking]
+            for i, found in zip(lacking, (yield asked), strict=True):
+                times[i].extend(found)
+                read[i] += len(found)
+                if len(found) < count:
+                    unread.discard(i)
+        newest = max((i for i, of in enumerate(times) if of), key=lambda i: times[i][0], default=None)
+        if newest is None:
+            break
+        times[newest].popleft()
+        order.append(newest)
+    return order
 
 
-def _job(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
+def job_shown(id: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
     """A job for a list. A damaged one is shown with what is wrong, and doesn't hide the others."""
     try:
         return JobRecord.from_fields(id, fields).to_dict()

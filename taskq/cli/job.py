@@ -43,8 +43,8 @@ def job() -> None:
 @json_option
 @server_options
 def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json_: bool) -> None:
-    """Jobs, newest first by entry into their state; available ones in the order in which they will be claimed. Without
-    --queue one queue stands after another, without --state one state.
+    """Jobs, newest first by entry into their state, without --state one state after another. Available ones come in the
+    order in which they will be claimed, one queue after another.
     """
     if state is not None and not valid(state):
         from taskq.errors import did_you_mean, shown

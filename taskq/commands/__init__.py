@@ -33,7 +33,20 @@ from taskq.commands.hold import Done, Failure, Held, Release, Snoozed, complete,
 from taskq.commands.lead import Leader, Order, Pulse, leader, order, pulse, resign
 from taskq.commands.limits import Changed, LimitRow, LimitRows, Weights, limit, limits, weigh
 from taskq.commands.locks import HeldLock, HeldLocks, LockAnswer, lock_acquire, lock_extend, lock_release, locks
-from taskq.commands.look import Counts, Demand, Fields, Page, backlog, counts, demand, fetch, peek, wait
+from taskq.commands.look import (
+    ENTERED_MAX,
+    Counts,
+    Demand,
+    Fields,
+    Page,
+    backlog,
+    counts,
+    demand,
+    entered,
+    fetch,
+    peek,
+    wait,
+)
 from taskq.commands.manage import WAITING, Purged, cancel, clear, pause, purge, reprioritise, resume, retry
 from taskq.commands.offers import HeldJob, HeldJobs, Reported, leases, report, start
 from taskq.commands.recover import Buried, Reaped, bury, expire, promote, prune, reap, wake
@@ -71,6 +84,7 @@ from taskq.commands.why import Shut, why
 
 __all__ = [
     "BATCH_MAX",
+    "ENTERED_MAX",
     "EVERY_TARGET",
     "RESERVATIONS",
     "WAITING",
@@ -142,6 +156,7 @@ __all__ = [
     "depart",
     "due_schedules",
     "enqueue",
+    "entered",
     "expect_queue",
     "expire",
     "fail",

@@ -10,6 +10,7 @@ from taskq.commands.command import Command, build, pairs, text
 from taskq.keys import QueueKeys
 
 _LANES_COUNTED = 1000
+ENTERED_MAX = 1000
 
 #: A record as stored: field → value.
 Fields = dict[bytes, bytes]
@@ -90,6 +91,17 @@ def peek(q: QueueKeys, state: str, *, offset: int = 0, limit: int = 50, now: int
         return Page(reply[0], [(text(id), pairs(flat)) for id, flat in rows if flat])
 
     return build("peek", q, read, {"now": now, "state": state, "offset": offset, "limit": limit})
+
+
+def entered(
+    q: QueueKeys, state: str, *, offset: int = 0, limit: int = ENTERED_MAX, now: int | None = None
+) -> Command[list[float]]:
+    """When jobs of a state entered it, newest first (ms): `peek` has them in this order. Not of available ones."""
+
+    def read(reply: Any) -> list[float]:
+        return [float(score) for score in reply]
+
+    return build("entered", q, read, {"now": now, "state": state, "offset": offset, "limit": limit})
 
 
 def fetch(q: QueueKeys, ids: Sequence[str]) -> Command[list[tuple[str, Fields] | None]]:

@@ -246,6 +246,11 @@ def _(b: Backlog) -> Command[Any]:
     return commands.peek(b.q, "failed", limit=b.batch, now=b.now)
 
 
+@case("entered, scheduled, the middle")
+def _(b: Backlog) -> Command[Any]:
+    return commands.entered(b.q, "scheduled", offset=b.sizes.scheduled // 2)
+
+
 @case("fetch")
 def _(b: Backlog) -> Command[Any]:
     return commands.fetch(b.q, b.middle())

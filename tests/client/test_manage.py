@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskq import InvalidTransition, JobNotFound, QueueNotFound, commands, keys
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -14,6 +15,11 @@ def task(app):
 
 def ids(page) -> list[str]:
     return [job["id"] for job in page["data"]]
+
+
+def clock_ms(raw):
+    seconds, micros = raw.time()
+    return seconds * 1000 + micros // 1000
 
 
 # --- jobs
@@ -206,7 +212,29 @@ def test_pages_over_states_and_queues_cover_every_job_once(app, hand, limit):
         assert len(page) <= limit
         seen += [f"{job['state']} {job['queue']}" for job in page]
     states = ("running", "available", "scheduled", "completed", "cancelled")
-    assert seen == [f"{state} {queue}" for state in states for queue in ("a", "b")]
+    assert [each.split()[0] for each in seen] == [state for state in states for _ in "ab"]
+    assert set(seen) == {f"{state} {queue}" for state in states for queue in ("a", "b")}
+    assert seen[2:4] == ["available a", "available b"]
+
+
+@pytest.mark.parametrize("stretch", [1, 3, 1000])
+@pytest.mark.parametrize("limit", [1, 4, 50])
+async def test_several_queues_are_one_list_with_the_newest_first(app, raw, monkeypatch, limit, stretch):
+    """However deep the page, and however many of the times are read at once."""
+    monkeypatch.setattr(commands, "ENTERED_MAX", stretch)
+    made = []
+    for queue in ("a", "b", "b", "c", "a", "c", "b", "b", "b", "a", "c"):
+        made.append(app.by_name("x", queue=queue).enqueue())
+        made[-1].cancel()
+        ended_ms = clock_ms(raw)
+        wait_until(lambda ended_ms=ended_ms: clock_ms(raw) > ended_ms, step_s=0.0001)
+    newest_first = [job.id for job in reversed(made)]
+    seen: list[str] = []
+    while page := ids(app.inspector.jobs(state="cancelled", limit=limit, offset=len(seen))):
+        seen += page
+    assert seen == newest_first
+    assert ids(await app.inspector.ajobs(state="cancelled", limit=5, offset=4)) == newest_first[4:9]
+    await app.aclose()
 
 
 def test_a_damaged_job_is_shown_as_such_and_hides_no_other(app, task, raw, namespace):

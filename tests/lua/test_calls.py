@@ -184,6 +184,7 @@ COSTS: dict[str, tuple[int, int, Build]] = {
     "cancel": (20, 4, lambda room, n: commands.cancel(room.q, enqueued(room, n), now=room.now)),
     "retry": (11, 5, lambda room, n: commands.retry(room.q, ended(room, n), now=room.now)),
     "peek": (10, 1, _peek),
+    "entered": (1, 0, lambda room, n: _after(ended(room, n), commands.entered(room.q, "cancelled"))),
     "counts": (16, 0, _counts),
     "demand": (16, 0, _demand),
     "fetch": (0, 1, lambda room, n: commands.fetch(room.q, enqueued(room, n))),

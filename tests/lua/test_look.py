@@ -60,6 +60,25 @@ def test_newest_first_by_entry_into_the_state(room):
     assert (page.total, [id for id, _ in page.records]) == (3, ["default:j0"])
 
 
+@pytest.mark.parametrize("state", [each for each in STATES if each != "available"])
+def test_entered_gives_the_order_of_a_page(room, state):
+    for n in (2, 0, 1):
+        seed(room, state, f"j{n}")
+        room.now += 1
+    room.look()
+    times = room.do(commands.entered, state)
+    assert times == sorted(times, reverse=True)
+    assert len(set(times)) == len(room.do(commands.peek, state).records) == 3
+    assert room.do(commands.entered, state, offset=1, limit=1) == times[1:2]
+    assert room.do(commands.entered, state, offset=3) == []
+    assert room.changed() == {}
+
+
+def test_available_jobs_have_no_such_order(room):
+    with pytest.raises(Exception, match="state cannot be"):
+        room.do(commands.entered, "available")
+
+
 @pytest.mark.parametrize("offset", [0, 1, 3, 6, 7, 100])
 @pytest.mark.parametrize("limit", [1, 3, 50])
 def test_available_jobs_are_shown_as_they_would_be_claimed(room, offset, limit):

@@ -79,7 +79,9 @@ def stops(room: Room, epochs: dict[str, int], worker: str = "n.9") -> Iterator[C
     yield commands.counts(q, now=now)
     yield commands.demand(q, now=now)
     for state in ALL_STATES:
-        yield commands.peek(q, state, now=now).then(lambda page: listing.page([], [page], 50, 0))
+        yield commands.peek(q, state, now=now).then(lambda page: [listing.job_shown(*row) for row in page.records])
+        if state != "available":
+            yield commands.entered(q, state, now=now)
     yield commands.fetch(q, [*ids, "default:nobody"])
     yield commands.wait(q, WAIT_FOR)
     yield commands.enqueue(q, [new(f"{worker}{n}") for n in range(6)], now=now)
