@@ -115,6 +115,7 @@ class PlayedRedis:
         self.wakes = []
         self.blocked = None
         self.blocks = 0
+        self.slow_s = {}  # queue -> how long its claims take
 
     async def run(self, command):
         await asyncio.sleep(0)
@@ -127,6 +128,7 @@ class PlayedRedis:
         named = len(command.script.args)
         said, free = dict(zip(command.script.args, command.args[:named], strict=True)), command.args[named:]
         self.claims.append((queue, said["request"], said["limit"], dict(zip(free[::2], free[1::2], strict=True))))
+        await asyncio.sleep(self.slow_s.get(queue, 0))
         given = self.answers.pop(0) if self.answers else answer()
         if isinstance(given, Exception):
             raise given
@@ -186,8 +188,8 @@ async def play():
     """`play(answers...)` starts a claimer whose first claims get these answers."""
     running = []
 
-    async def play(*answers, **options):
-        redis = PlayedRedis()
+    async def play(*answers, redis=None, **options):
+        redis = redis or PlayedRedis()
         redis.answers = list(answers)
         played = Played(redis, **options)
         running.append((played, asyncio.create_task(played.claimer.run())))
@@ -337,17 +339,49 @@ async def test_a_better_queue_is_heard_of_though_another_takes_each_slot_that_ge
     assert [claim[0] for claim in played.redis.claims] == [best.prefix]
 
 
-async def test_the_unheard_are_asked_now_and_then_only(play, monkeypatch):
-    monkeypatch.setattr(module, "UNHEARD_S", 60.0)
-    best, other = keys.queue("t", "best"), keys.queue("t", "other")
-    played = await play(answer(), answer(*jobs(4)), queues=(best, other))
-    await at_rest(played)
+async def busy(played, turns, others):
+    """The last queue has more and more, a job a turn; gives how often each other one was asked meanwhile."""
     played.redis.claims.clear()
-    for began in range(5, 15):
-        played.redis.answers = [answer(*jobs(1))]
+    for _ in range(turns):
+        began = len(played.started)
         played.claimer.freed("async", "other")
-        await await_until(lambda began=began: len(played.started) == began)
-    assert {claim[0] for claim in played.redis.claims} == {other.prefix}
+        await await_until(lambda began=began: len(played.started) > began)
+    asked = [claim[0] for claim in played.redis.claims]
+    return [asked.count(each.prefix) for each in others]
+
+
+class Endless(PlayedRedis):
+    """One queue always has what is asked for; the others have nothing."""
+
+    async def run(self, command):
+        if command.script.name == "claim":
+            few = command.args[command.script.args.index("limit")]
+            self.answers = [answer(*jobs(min(few, 4)))] if ":{other}:" in command.keys[0] else [answer()]
+        return await super().run(command)
+
+
+async def test_the_unheard_are_asked_one_now_and_then(play, monkeypatch):
+    """However many there are, each in its turn."""
+    monkeypatch.setattr(module, "UNHEARD_S", 0.05)
+    idle = [keys.queue("t", name) for name in ("a", "b", "c")]
+    played = await play(queues=(*idle, keys.queue("t", "other")), slots={"async": 4}, redis=Endless())
+    await await_until(lambda: len(played.started) == 4)
+    began = time.monotonic()
+    asked = [0, 0, 0]
+    while min(asked) < 2:
+        asked = [sum(each) for each in zip(asked, await busy(played, 5, idle), strict=True)]
+    assert sum(asked) <= (time.monotonic() - began) / 0.05 + 1
+    assert max(asked) - min(asked) <= 1
+
+
+async def test_a_slow_queue_takes_little_of_a_busy_ones_time(play, monkeypatch):
+    monkeypatch.setattr(module, "UNHEARD_S", 0.0)
+    slow = keys.queue("t", "slow")
+    redis = Endless()
+    played = await play(queues=(slow, keys.queue("t", "other")), slots={"async": 4}, redis=redis)
+    await await_until(lambda: len(played.started) == 4)
+    redis.slow_s[slow.prefix] = 0.3
+    assert await busy(played, 20, [slow]) == [1]
 
 
 async def test_it_claims_exactly_when_something_is_due(play):

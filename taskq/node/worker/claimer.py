@@ -31,7 +31,8 @@ from taskq.node.worker.turns import Turns
 from taskq.record.failure import line_of
 
 EVERY_S = 5.0  # a plain claim, whatever the markers say
-UNHEARD_S = 0.1  # how often the queues are asked whose markers nothing waits for, since no slot stays free
+UNHEARD_S = 0.1  # how often one of the queues is asked whose markers nothing waits for, since no slot stays free
+_UNHEARD_PART = 0.1  # of the time, at most, is spent on waiting for their answers
 NODE_AGE_MS = 3_000  # nobody renews: what is claimed now would be lost
 _LOOK_AGAIN_S = 0.25
 _UNBLOCK_AGAIN_S = 0.05
@@ -96,6 +97,7 @@ class Claimer:
         self._apart = apart
         self._stopped = asyncio.Event()
         self._resting = False
+        self._unheard_from = 0.0
         self._kick = asyncio.Event()
         self._answered = asyncio.Event()
         self._alarm = Alarm(self._kick.set)
@@ -222,12 +224,17 @@ class Claimer:
 
     def _ask_the_unheard(self) -> None:
         """Where one queue has more than there are slots for, each slot is claimed for as it gets free, and no marker of
-        another queue is ever waited for: what comes there, better or owed its part, is found by asking.
+        another queue is ever waited for: what comes there, better or owed its part, is found by asking, one after the
+        other, so that many queues cost no more than one, and a slow one little of the busy one's time.
         """
-        if any(source.more for source in self._sources):
-            before = time.monotonic() - UNHEARD_S
-            for source in self._sources:
-                source.wanted |= not source.more and source.asked < before
+        now = time.monotonic()
+        if now < self._unheard_from or not any(source.more for source in self._sources):
+            return
+        unheard = [each for each in self._sources if not (each.more or each.wanted or each.offer)]
+        source = min(unheard, key=lambda each: each.asked, default=None)
+        if source is not None and source.asked <= now - UNHEARD_S:
+            source.wanted = source.unheard = True
+            self._unheard_from = now + UNHEARD_S
 
     def _offered(self, source: Source) -> Mapping[str, int]:
         """What this queue may take now, less what is left to others whose turn comes too."""
@@ -270,6 +277,9 @@ class Claimer:
             self._failed(source, offer, error)
             return False
         self._outage.ends(source.keys.name)
+        if source.unheard:
+            took_s = time.monotonic() - sent_ms / 1000
+            self._unheard_from = max(self._unheard_from, time.monotonic() + took_s * (1 / _UNHEARD_PART - 1))
         until_ms, room = sent_ms + self._lease_ms, (self.free,) if source.lent else ()
         if claim.jobs and time.monotonic_ns() // 1_000_000 > until_ms - self._lease_ms // 2:
             # Read late: this process stood still, or the server did. Others may have these jobs, or may soon. Asked

@@ -57,6 +57,7 @@ class Source:
         version: of the queue's classes, when they were last read; None before.
         told: their version as the last claim told it.
         asked: when the last claim was made (monotonic s).
+        unheard: the claim that is due or under way asks whether anything is there, of which no marker could tell.
         offer: the claim under way.
         in_doubt: it was sent before and not answered, so it may have got jobs.
         failures: how many claims in a row have failed.
@@ -67,7 +68,7 @@ class Source:
 
     __slots__ = (
         "asked", "empty", "failures", "in_doubt", "keys", "lent", "more", "narrow", "not_before", "offer", "questioned",
-        "request", "told", "version", "wanted", "woken",
+        "request", "told", "unheard", "version", "wanted", "woken",
     )  # fmt: skip
 
     def __init__(self, keys: QueueKeys) -> None:
@@ -76,6 +77,7 @@ class Source:
         self.woken: set[str] = set()
         self.more: frozenset[str] = frozenset()
         self.asked = 0.0
+        self.unheard = False
         self.offer: Offer | None = None
         self.in_doubt = False
         self.request = 0
@@ -153,7 +155,7 @@ class Source:
         offer = self.offer
         if offer is None:
             raise RuntimeError("an answer without a claim")
-        self.offer, self.in_doubt = None, False
+        self.offer, self.in_doubt, self.unheard = None, False, False
         self.failures, self.not_before = 0, 0.0
         if len(claim.jobs) >= offer.limit:
             self.more = frozenset(filter(is_kind, offer.free))
