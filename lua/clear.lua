@@ -11,6 +11,7 @@
 -- ARGV
 --   now        ms      '' = the server's clock; a test passes a time
 --   older_ms   ms      only those that ended at least so long ago
+--   before     ms      only those that ended before this instant; '' for any
 --   limit      count   at most so many jobs
 --   ...                  states: completed, failed, cancelled
 -- REPLY
@@ -29,13 +30,17 @@
 -- @include lib/state.lua
 
 keys.bind('prefix', 'meta', 'leases', 'completed', 'failed', 'cancelled', 'prune')
-local arg = args.bind('now', 'older_ms', 'limit')
+local arg = args.bind('now', 'older_ms', 'before', 'limit')
 
 local now = clock.now(arg.now)
 local limit = args.number(arg.limit, 'limit', 0)
 local done, YOUNG_MS = 0, 60000
 
-local before = clock.text(now - args.number(arg.older_ms, 'older_ms', 0))
+local last = now - args.number(arg.older_ms, 'older_ms', 0)
+if arg.before ~= '' then
+  last = math.min(last, args.number(arg.before, 'before', 0) - 1)
+end
+last = clock.text(last)
 local STATES = { completed = true, failed = true, cancelled = true }
 for i = arg.rest, #ARGV do
   args.word(ARGV[i], STATES, 'state')
@@ -44,9 +49,9 @@ end
 state.begin()
 for i = arg.rest, #ARGV do
   if done < limit then
-    local ids = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], '-inf', before, 'LIMIT', 0, limit - done)
+    local ids = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], '-inf', last, 'LIMIT', 0, limit - done)
     local since = clock.text(now - YOUNG_MS)
-    local young = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], since, before, 'LIMIT', 0, limit - done)
+    local young = redis.call('ZRANGEBYSCORE', keys[ARGV[i]], since, last, 'LIMIT', 0, limit - done)
     for _, id in ipairs(young) do
       retention.remember(redis.pcall('HGET', keys.job(id), 'epoch'), now)
     end

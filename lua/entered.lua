@@ -1,5 +1,5 @@
--- When the jobs of a state entered it, newest first: one stretch of them. Who shows several queues as one list reads here
--- whose jobs are next. (Of running ones it is when their leases end, of those that wait for a time that time.)
+-- When the jobs of a state entered it, newest first: one stretch of them. Who shows several queues as one list reads
+-- here whose jobs are next. (Of running ones it is when their leases end, of those that wait for a time that time.)
 --
 -- KEYS
 --   prefix     string  what every key of this queue starts with

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import click
 
-from taskq import keys
 from taskq.app import TaskQ
 from taskq.cli import output, scope
 from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
+from taskq.client import operations
 from taskq.client.sweep import CLEARABLE
-from taskq.commands import BATCH_MAX
-from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from taskq.state import State, valid
 
 
@@ -161,11 +160,11 @@ def why(*, id: str, json_: bool) -> None:
 def retry(*, ids: tuple[str, ...], partial: bool) -> None:
     """Run completed, failed, cancelled or retryable jobs again as if new: attempt 0, errors and result cleared."""
     place = app()
-    done = {"available": "runs again"}
-    if partial:
-        _report(list(zip(ids, place.client.retry_many(ids, partial=True), strict=True)), [], done, _AGAIN)
-    else:
-        _report(*_by_queue(place, ids, place.client.retry_many), done)
+
+    def send(some: list[str]) -> list[str]:
+        return place.client.retry_many(some, partial=partial)
+
+    _send(place, ids, send, {"available": "runs again"}, _AGAIN, partial=partial)
 
 
 @job.command(
@@ -202,71 +201,87 @@ def reprioritise(*, id: str, priority: int) -> None:
 def cancel(*, ids: tuple[str, ...], running: bool, force: bool, partial: bool) -> None:
     """Cancel jobs: a waiting one is cancelled at once, the worker of a running one is asked to stop it."""
     place = app()
-    client = place.client
+    each = partial or len(ids) == 1
+
+    def send(some: list[str]) -> list[str]:
+        return place.client.cancel_many(some, running=running, force=force, partial=each)
+
     done = {"removed": "cancelled", "requested": "its worker was asked to stop it"}
-    if len(ids) == 1 and not partial:
-        try:
-            words = [client.cancel(ids[0], running=running, force=force)]
-        except InvalidTransition as error:
-            words = [str(error.from_state)]
-        _report([(ids[0], words[0])], [], done)
-    elif partial:
-        words = client.cancel_many(ids, running=running, force=force, partial=True)
-        _report(list(zip(ids, words, strict=True)), [], done)
-    else:
-        _report(*_by_queue(place, ids, lambda some: client.cancel_many(some, running=running, force=force)), done)
+    _send(place, ids, send, done, _TOO_LATE, partial=partial)
 
 
-_REFUSALS = {
+_TOO_LATE = {
     "missing": "there is no such job",
     "too_late": "has ended already",
     "running": "is running: cancel it with --running",
 }
 _AGAIN = {
     "missing": "there is no such job",
-    "running": "is running: it hasn't ended",
+    "waiting": "is available already",
 }
-Words = list[tuple[str, str]]
-"""Each job's id, and the word that was answered of it."""
 
 
-def _by_queue(place: TaskQ, ids: tuple[str, ...], send: Callable[[list[str]], list[str]]) -> tuple[Words, list[str]]:
-    """All or nothing for each queue and each 250 of it: what was done, and why some weren't. What can be no job's id
-    is refused before anything is done.
+def _send(
+    place: TaskQ,
+    ids: tuple[str, ...],
+    send: Callable[[list[str]], list[str]],
+    done: Mapping[str, str],
+    refusals: Mapping[str, str],
+    *,
+    partial: bool,
+) -> None:
+    """Part by part, all or nothing for each unless partial; then what became of it is told. What can be no job's id is
+    refused before anything is done. If a part fails, or Ctrl-C ends it, what was done before is told nevertheless.
     """
-    queues: dict[str, list[str]] = {}
-    for id in ids:
-        queues.setdefault(keys.of_job(place.settings.namespace, id).name, []).append(id)
-    said: Words = []
+    words = dict.fromkeys(range(len(ids)), operations.MISSING) if partial else {}
+    parts = operations.parts(place.settings.namespace, ids, partial=partial)
     refused: list[str] = []
-    for name, all in queues.items():
-        for at in range(0, len(all), BATCH_MAX):
-            some = all[at : at + BATCH_MAX]
-            try:
-                said += zip(some, send(some), strict=True)
-            except (JobNotFound, InvalidTransition, DuplicateJob) as error:
-                refused.append(f"{error}{_of(name, len(some), several=len(queues) > 1, parts=len(all) > len(some))}")
-    return said, refused
-
-
-def _of(queue: str, many: int, *, several: bool, parts: bool) -> str:
-    """How far "nothing was done" goes."""
-    if parts:
-        return f" with it and {many - 1} more of queue {queue}"
-    return f" in queue {queue}" if several else ""
-
-
-def _report(said: Words, refused: list[str], done: dict[str, str], refusals: Mapping[str, str] = _REFUSALS) -> None:
-    """A line for each job, or for each queue that refused; exit code 1 if there is such a one."""
-    for id, word in said:
-        if word in done:
-            output.put(f"{id}: {done[word]}")
-        else:
-            refused = [*refused, f"{id}: {refusals.get(word, f'is {word}')}"]
+    for at, part in enumerate(parts):
+        try:
+            words.update(zip(part.places, send([ids[i] for i in part.places]), strict=True))
+        except operations.REFUSALS as error:
+            refused.append(f"{error}{part.extent}".replace("running=True", "--running"))
+        except BaseException:
+            left = [[ids[i] for i in each.places] for each in parts[at:]]
+            for i in chain.from_iterable(each.places for each in parts[at:]):
+                words.pop(i, None)
+            refused = _told(ids, words, refused, done, refusals)
+            for line in [*refused, *(_left(left) if len(parts) > 1 else ())]:
+                output.note(f"taskq: {line}")
+            raise
+    refused = _told(ids, words, refused, done, refusals)
     for each in refused[:-1]:
         output.note(f"taskq: {each}")
     if refused:
         refuse(refused[-1])
+
+
+def _told(
+    ids: Sequence[str],
+    words: Mapping[int, str],
+    refused: list[str],
+    done: Mapping[str, str],
+    refusals: Mapping[str, str],
+) -> list[str]:
+    """A line for each job that is done; answers one for each part, or job, that was refused."""
+    said = [(ids[i], word) for i, word in sorted(words.items())]
+    for id, word in said:
+        if word in done:
+            output.put(f"{id}: {done[word]}")
+    return refused + [f"{id}: {refusals.get(word) or _why_not(word)}" for id, word in said if word not in done]
+
+
+def _left(parts: list[list[str]]) -> list[str]:
+    """What became of the part that failed, whose answer may be all that was lost, and of those after it."""
+    rest = [id for part in parts[1:] for id in part]
+    return [f"perhaps not done: {' '.join(parts[0])}", *([f"not sent: {' '.join(rest)}"] if rest else [])]
+
+
+def _why_not(word: str) -> str:
+    """What forbids a retry: the state a job is in, or who owns its unique key."""
+    if word.startswith("duplicate "):
+        return f"job {word.partition(' ')[2]} owns its unique key"
+    return f"is {word}: it can't be made available before it has ended"
 
 
 @job.command(
@@ -295,23 +310,26 @@ def clear(*, states: str, queue: str | None, older_than: str, limit: int | None,
     known = scope.known_queues(place, None if queue is None else (queue,))
     found = scope.counted(place, known, chosen)
     total = scope.size(found)
-    if 0 < total <= offset:
-        output.put(f"nothing to delete: the {offset} that ended last are kept, and there are {total}")
+    # What is kept is so by an instant: by the time it is confirmed others may have deleted what was counted.
+    some, before_ms = scope.without_last(place, found, offset)
+    if total and not scope.size(some):
+        others = f"there are {total}" if total <= offset else "with them those of the same millisecond"
+        output.put(f"nothing to delete: the {offset} that ended last are kept, and {others}")
         return
-    if limit is None:
-        some = scope.without_last(place, found, offset)
-    else:
-        some = scope.longest_ended(place, found, min(limit, total - offset))
+    if limit is not None:
+        some, limit_ms = scope.longest_ended(place, found, some, limit)
+        before_ms = min((each for each in (before_ms, limit_ms) if each is not None), default=None)
     which = f", if it ended over {older_than} ago" if older_ms else ""
-    if some is not found:
+    if scope.size(some) < total:
         which = f" (the {scope.size(some)} of {total} that ended first){which}"
     if not scope.announce(place.settings.namespace, some, "delete", which):
         return
     confirm("delete them for good?", yes=yes)
     done = dict.fromkeys(known, 0)
-    for name, states_here in some.items():
-        for state, count in states_here.items():
-            most = None if some is found else count
-            if count:
-                done[name] += place.client.clear(name, states=[state], older_than=older_ms / 1000, limit=most)
+    try:
+        for name, count in scope.delete(place, some, older_ms=older_ms, before_ms=before_ms):
+            done[name] += count
+    except BaseException:  # what is done is told, whatever became of the rest
+        scope.tell({name: count for name, count in done.items() if count}, "deleted")
+        raise
     scope.tell(done, "deleted")

@@ -86,7 +86,9 @@ class Root(Noun):
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 (as above)
         **extra: Any,
     ) -> Any:
-        """Run a command line. Exits with 0, 1 (refused or failed) or 2 (wrong usage)."""
+        """Run a command line. Exits with 0, 1 (refused or failed), 2 (wrong usage) or 130 (Ctrl-C cut it short; what
+        runs until then, as a worker does, ends with 0).
+        """
         del standalone_mode  # every error is reported here
         try:
             code = super().main(args, prog_name or "taskq", complete_var, standalone_mode=False, **extra)

@@ -119,7 +119,12 @@ def purge(*, names: tuple[str, ...], every: bool, states: str | None, yes: bool)
     if not scope.announce(place.settings.namespace, scope.counted(place, known, chosen), "cancel"):
         return
     confirm("cancel them?", yes=yes)
-    scope.tell({name: place.client.purge(name, states=chosen) for name in known}, "cancelled")
+    done: dict[str, int] = {}
+    try:
+        for name in known:
+            done[name] = place.client.purge(name, states=chosen)
+    finally:  # what is done is told, whatever became of the rest
+        scope.tell(done, "cancelled")
 
 
 @queue.command(

@@ -7,17 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from taskq import commands, keys
 from taskq.app import TaskQ
 from taskq.cli import output
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
+from taskq.connection import run
 from taskq.errors import did_you_mean, shown
 from taskq.settings import checked_name
-from taskq.state import State
 
 Scope = dict[str, dict[str, int]]
 """Queue → state → how many jobs of it."""
 
-_PAGE = 250
+_PAGE = commands.ENTERED_MAX
 
 
 def state_list(text: str | None, allowed: Sequence[str], participle: str) -> tuple[str, ...]:
@@ -64,49 +65,82 @@ def size(scope: Scope) -> int:
     return sum(sum(states.values()) for states in scope.values())
 
 
-def longest_ended(place: TaskQ, scope: Scope, limit: int) -> Scope:
-    """The part of the scope that ended first, whichever queue and state it is in: `limit` jobs."""
-    if size(scope) <= limit:
-        return scope
-    lists = [_ends(place, queue, state, count) for queue, states in scope.items() for state, count in states.items()]
-    chosen = Counter((queue, state) for _, queue, state in islice(heapq.merge(*lists), limit))
+def longest_ended(place: TaskQ, scope: Scope, some: Scope, limit: int) -> tuple[Scope, int | None]:
+    """Of `some`, which ended before the rest of the scope, the `limit` jobs that ended first, whichever queue and state
+    they are in; and an instant (ms) before which they all ended.
+    """
+    if size(some) <= limit:
+        return some, None
+    lists = [
+        _oldest(place, queue, state, scope[queue][state], min(count, limit))
+        for queue, states in some.items()
+        for state, count in states.items()
+    ]
+    first = list(islice(heapq.merge(*lists), limit))
+    before_ms = max((int(ended_ms) for ended_ms, _, _ in first), default=-1) + 1
+    return _parts(some, Counter((queue, state) for _, queue, state in first)), before_ms
+
+
+def without_last(place: TaskQ, scope: Scope, offset: int) -> tuple[Scope, int | None]:
+    """The scope without the `offset` jobs that ended last, whichever queue and state they are in; and the instant (ms)
+    before which it ended. Of jobs that ended in the same millisecond all are kept, or none.
+
+    What ends, or is deleted by others, while it is read moves the instant back only: more is kept then.
+    """
+    if not offset:
+        return scope, None
+    lists = [_latest(place, queue, state) for queue, states in scope.items() for state in states]
+    kept: Counter[tuple[str, str]] = Counter()
+    cut_ms: float | None = None
+    for ended_ms, queue, state in heapq.merge(*lists, reverse=True):
+        if cut_ms is not None and ended_ms < cut_ms and kept.total() >= offset:
+            break
+        kept[queue, state] += 1
+        cut_ms = ended_ms if cut_ms is None else min(cut_ms, ended_ms)
+    left = Counter({(queue, state): count for queue, states in scope.items() for state, count in states.items()})
+    return _parts(scope, left - kept), int(cut_ms or 0)
+
+
+def _parts(scope: Scope, chosen: Counter[tuple[str, str]]) -> Scope:
     return {queue: {state: chosen[queue, state] for state in states} for queue, states in scope.items()}
 
 
-def without_last(place: TaskQ, scope: Scope, offset: int) -> Scope:
-    """The scope without the `offset` jobs that ended last, whichever queue and state they are in."""
-    if not offset:
-        return scope
-    lists = [_latest(place, queue, state, offset) for queue, states in scope.items() for state in states]
-    kept = Counter((queue, state) for _, queue, state in islice(heapq.merge(*lists, reverse=True), offset))
-    return {
-        queue: {state: max(count - kept[queue, state], 0) for state, count in states.items()}
-        for queue, states in scope.items()
-    }
+def _latest(place: TaskQ, queue: str, state: str) -> Iterator[tuple[float, str, str]]:
+    """When each job ended (ms), latest first."""
+    offset = 0
+    while page := _ended(place, queue, state, offset, _PAGE):
+        yield from ((ended_ms, queue, state) for ended_ms in page)
+        offset += len(page)
 
 
-def _latest(place: TaskQ, queue: str, state: str, most: int) -> Iterator[tuple[str, str, str]]:
-    """When each of the last jobs ended, latest first."""
-    last = "~"  # after every instant
-    for offset in range(0, most, _PAGE):
-        page = place.inspector.jobs(state=State(state), queue=queue, limit=_PAGE, offset=offset)["data"]
-        for job in page:
-            last = min(last, job["finished_at"] or last)
-            yield last, queue, state
-        if len(page) < _PAGE:
-            return
+def _oldest(place: TaskQ, queue: str, state: str, there: int, most: int) -> Iterator[tuple[float, str, str]]:
+    """When each of the first jobs ended (ms), oldest first, out of as many as are there."""
+    last = there - most
+    while there > last:
+        some = min(_PAGE, there - last)
+        there -= some
+        yield from ((ended_ms, queue, state) for ended_ms in reversed(_ended(place, queue, state, there, some)))
 
 
-def _ends(place: TaskQ, queue: str, state: str, count: int) -> Iterator[tuple[str, str, str]]:
-    """When each job ended, oldest first, as it is listed: RFC 3339 in UTC sorts as text."""
-    last = ""
-    while count > 0:
-        some = min(_PAGE, count)
-        count -= some
-        page = place.inspector.jobs(state=State(state), queue=queue, limit=some, offset=count)["data"]
-        for job in reversed(page):
-            last = max(last, job["finished_at"] or "")  # a damaged record has none, and keeps its place
-            yield last, queue, state
+def _ended(place: TaskQ, queue: str, state: str, offset: int, limit: int) -> list[float]:
+    q = keys.queue(place.settings.namespace, queue)
+    return run(place.client.server, commands.entered(q, state, offset=offset, limit=limit))
+
+
+def delete(place: TaskQ, scope: Scope, *, older_ms: int = 0, before_ms: int | None = None) -> Iterator[tuple[str, int]]:
+    """Deletes ended jobs for good, of each state at most as many as the scope has, the longest ended first. Yields how
+    many jobs of which queue it were, step by step.
+    """
+    for queue, states in scope.items():
+        q = keys.queue(place.settings.namespace, queue)
+        for state, most in states.items():
+            for at in range(0, most, commands.BATCH_MAX):
+                some = min(commands.BATCH_MAX, most - at)
+                step = commands.clear(q, states=[state], older_than_ms=older_ms, before_ms=before_ms, limit=some)
+                count = run(place.client.server, step)
+                yield queue, count
+                if count < some:
+                    break
 
 
 def announce(namespace: str, scope: Scope, verb: str, which: str = "") -> int:

@@ -26,6 +26,8 @@ MISSING = "missing"
 RECORDS_MAX = 16
 """How many records one call reads: each may hold a few MiB, and a server does nothing else meanwhile."""
 _READ_TOGETHER = 4
+REFUSALS = (JobNotFound, InvalidTransition, DuplicateJob)
+"""What a command of several ids is answered with if one of them forbids it: nothing was done then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,40 @@ def _token() -> str:
     return os.urandom(8).hex()
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one command is sent of a list of ids: its queue, and where the ids stand in the list.
+
+    `extent`: how far it goes if a refusal says "nothing was done"; empty if this is all there is.
+    """
+
+    q: QueueKeys
+    places: list[int]
+    extent: str
+
+
+def parts(namespace: str, ids: Sequence[str], *, partial: bool = False, size: int = commands.BATCH_MAX) -> list[Part]:
+    """The ids by queue, and at most `size` in each part.
+
+    What can be no job's id is in none, or with `partial=False` JobNotFound.
+    """
+    by_queue: dict[QueueKeys, list[int]] = {}
+    for place, id in enumerate(ids):
+        try:
+            by_queue.setdefault(keys.of_job(namespace, id), []).append(place)
+        except JobNotFound:
+            if not partial:
+                raise
+    found: list[Part] = []
+    for q, all in by_queue.items():
+        extent = f" in queue {q.name}" if len(by_queue) > 1 else ""
+        for at in range(0, len(all), size):
+            some = all[at : at + size]
+            with_it = f" with it and {len(some) - 1} more of queue {q.name}"
+            found.append(Part(q, some, extent if len(some) == len(all) else with_it))
+    return found
+
+
 def _spread(
     namespace: str,
     ids: Sequence[str],
@@ -61,38 +97,29 @@ def _spread(
 
     What can be no job's id gets the answer `missing`, or with `partial=False` is refused before anything is sent.
     """
-    by_queue: dict[QueueKeys, list[int]] = {}
-    for place, id in enumerate(ids):
-        try:
-            by_queue.setdefault(keys.of_job(namespace, id), []).append(place)
-        except JobNotFound:
-            if not partial:
-                raise
-    groups = [(q, all[at : at + size]) for q, all in by_queue.items() for at in range(0, len(all), size)]
+    split = parts(namespace, ids, partial=partial, size=size)
 
     def fold(replies: list[Any]) -> list[Any]:
         answers = [missing] * len(ids)
-        for (_, places), reply in zip(groups, replies, strict=True):
-            for place, answer in zip(places, reply, strict=True):
+        for part, reply in zip(split, replies, strict=True):
+            for place, answer in zip(part.places, reply, strict=True):
                 answers[place] = answer
         return answers
 
-    sent = [build(q, [ids[place] for place in places]) for q, places in groups]
-    if len(groups) > 1:
-        sent = [_of_several(each, q) for each, (q, _) in zip(sent, groups, strict=True)]
+    sent = [build(part.q, [ids[place] for place in part.places]) for part in split]
+    if len(split) > 1:
+        sent = [_of_several(each, part) for each, part in zip(sent, split, strict=True)]
     return Operation(sent, fold)
 
 
-def _of_several(command: Command[T], q: QueueKeys) -> Command[T]:
+def _of_several(command: Command[T], part: Part) -> Command[T]:
     """The same call. That it refused says nothing of the calls that are sent with it, and so does its error."""
 
     def read(reply: Any) -> T:
         try:
             return command.read(reply)
-        except (JobNotFound, InvalidTransition, DuplicateJob) as error:
-            said = str(error).removesuffix("nothing was done")
-            more = "what was asked for in other queues, or beyond 250 jobs, may be done"
-            error.args = (f"{said}nothing was done with it and those of queue {q.name} sent with it; {more}",)
+        except REFUSALS as error:
+            error.args = (f"{error}{part.extent}; what was asked for beyond that may be done",)
             raise
 
     return replace(command, read=read)

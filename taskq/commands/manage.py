@@ -32,11 +32,15 @@ def _words(verb: str) -> Callable[[Any], list[str]]:
             raise DuplicateJob(f"job {owner} owns the unique key of {id}; nothing was done", owner=owner)
         state = text(reply[3]) if len(reply) > 3 else word
         target = "cancelled" if verb == "cancel" else "available"
-        if state == target:
-            raise InvalidTransition(f"job {id} is {state} already; nothing was done", from_state=state, to_state=target)
-        raise InvalidTransition(
-            f"job {id} is {state}: it can't be made {target}; nothing was done", from_state=state, to_state=target
-        )
+        if target == "cancelled" and state in _ENDS:
+            why = f"has ended already: it is {state}"
+        elif target == "cancelled":
+            why = f"is {state}: it can't be made cancelled without asking its worker (running=True)"
+        elif state == target:
+            why = f"is {state} already"
+        else:
+            why = f"is {state}: it can't be made available before it has ended"
+        raise InvalidTransition(f"job {id} {why}; nothing was done", from_state=state, to_state=target)
 
     return read
 
@@ -140,7 +144,23 @@ def purge(
 
 
 def clear(
-    q: QueueKeys, *, states: Sequence[str], older_than_ms: int = 0, limit: int = 250, now: int | None = None
+    q: QueueKeys,
+    *,
+    states: Sequence[str],
+    older_than_ms: int = 0,
+    before_ms: int | None = None,
+    limit: int = 250,
+    now: int | None = None,
 ) -> Command[int]:
-    """Deletes ended jobs for good, oldest first. Answers how many; fewer than `limit` means nothing is left."""
-    return build("clear", q, int, {"now": now, "older_ms": older_than_ms, "limit": limit}, states)
+    """Deletes ended jobs for good, oldest first. Answers how many; fewer than `limit` means nothing is left.
+
+    Args:
+        q: the queue.
+        states: of which ended states.
+        older_than_ms: only those that ended at least so long before the call is executed.
+        before_ms: only those that ended before this instant; None for any.
+        limit: at most so many.
+        now: the time in ms; None for the server's clock.
+    """
+    named: dict[str, int | None] = {"now": now, "older_ms": older_than_ms, "before": before_ms, "limit": limit}
+    return build("clear", q, int, named, states)

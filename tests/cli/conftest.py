@@ -8,12 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from taskq import TaskQ
 from taskq.cli.main import cli
+from taskq.commands import Done, Failure, claim, complete, fail
+from taskq.keys import QueueKeys
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,6 +84,34 @@ def app(server_url: str, namespace: str) -> Iterator[TaskQ]:
     made = TaskQ(server_url, namespace=namespace)
     yield made
     made.close()
+
+
+@pytest.fixture
+def finish(run: Callable[..., Any], q: QueueKeys) -> Callable[..., list[str]]:
+    """`finish(n, "complete" | "fail")`: a worker takes n jobs and ends them so."""
+    requests = iter(range(1, 1000))
+
+    def end(n: int, verb: str, error: str = "{}", reason: str = "broken") -> list[str]:
+        request = next(requests)
+        got = run(claim(q, worker="w.1", request=request, lease_ms=8000, limit=n, free={"async": n, "thread": n}))
+        if verb == "complete":
+            run(complete(q, worker="w.1", done=[Done(job.id, job.epoch, b"") for job in got.jobs]))
+        elif verb == "fail":
+            run(fail(q, worker="w.1", failures=[Failure(j.id, j.epoch, "fail", 0, error, reason) for j in got.jobs]))
+        return [job.id for job in got.jobs]
+
+    return end
+
+
+@pytest.fixture
+def add(app: TaskQ) -> Callable[..., list[str]]:
+    """`add(n, **options)`: so many jobs that wait in queue default; their ids."""
+    task = app.by_name("shop.add", queue="default")
+
+    def add(n: int = 1, **options: Any) -> list[str]:
+        return [job.id for job in app.enqueue_many([task.using(**options).call(i) for i in range(n)])]
+
+    return add
 
 
 @pytest.fixture

@@ -1,43 +1,15 @@
-"""`taskq job list | show | retry | cancel | clear`."""
+"""`taskq job list | show | retry | cancel`."""
 
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
-from taskq import keys
-from taskq.commands import Done, Failure, cancel, claim, complete, fail
+from taskq import Unavailable
+from taskq.client import Client
 
 HOSTILE = "\x1b]0;owned\x07<b>[red]x[/red]\u202e"
-
-
-@pytest.fixture
-def finish(run, q):
-    """`finish(n, "complete" | "fail")`: a worker takes n jobs and ends them so."""
-    requests = iter(range(1, 1000))
-
-    def end(n, verb, error="{}", reason="broken"):
-        request = next(requests)
-        got = run(claim(q, worker="w.1", request=request, lease_ms=8000, limit=n, free={"async": n, "thread": n}))
-        if verb == "complete":
-            run(complete(q, worker="w.1", done=[Done(job.id, job.epoch, b"") for job in got.jobs]))
-        elif verb == "fail":
-            run(fail(q, worker="w.1", failures=[Failure(j.id, j.epoch, "fail", 0, error, reason) for j in got.jobs]))
-        return [job.id for job in got.jobs]
-
-    return end
-
-
-@pytest.fixture
-def add(app):
-    task = app.by_name("shop.add", queue="default")
-
-    def add(n=1, **options):
-        return [job.id for job in app.enqueue_many([task.using(**options).call(i) for i in range(n)])]
-
-    return add
 
 
 def listed(taskq, *words):
@@ -158,7 +130,7 @@ def test_retry_is_all_or_nothing_unless_partial(taskq, add, finish, app):
     assert some.exit_code == 1
     assert some.stdout == f"{ended}: runs again\n"
     assert some.stderr.splitlines() == [
-        f"taskq: {waiting}: is waiting",
+        f"taskq: {waiting}: is available already",
         "taskq: default:none: there is no such job",
     ]
 
@@ -173,7 +145,7 @@ def test_each_queue_says_what_became_of_it(taskq, app, add, finish):
     assert result.stdout.splitlines() == [f"{other}: cancelled", f"{third}: cancelled"]
     assert result.stderr.splitlines() == [
         "taskq: there is no job nosuch:x; nothing was done in queue nosuch",
-        f"taskq: job {ended} is completed: it can't be made cancelled; nothing was done in queue default",
+        f"taskq: job {ended} has ended already: it is completed; nothing was done in queue default",
     ]
     again = taskq("job", "retry", other, "nosuch:x")
     assert (again.exit_code, again.stdout) == (1, f"{other}: runs again\n")
@@ -188,14 +160,64 @@ def test_beyond_250_jobs_each_part_says_what_became_of_it(taskq, add, app):
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) == 250
     assert result.stderr == (
-        f"taskq: job {ids[255]} is cancelled already; nothing was done with it and 9 more of queue default\n"
+        f"taskq: job {ids[255]} has ended already: it is cancelled;"
+        " nothing was done with it and 9 more of queue default\n"
     )
 
 
 def test_retry_of_what_runs_is_told_so(taskq, add, finish):
     add()
     (id,) = finish(1, "leave it")
-    assert taskq("job", "retry", "--partial", id).stderr == f"taskq: {id}: is running: it hasn't ended\n"
+    told = f"taskq: {id}: is running: it can't be made available before it has ended\n"
+    assert taskq("job", "retry", "--partial", id).stderr == told
+
+
+def test_retry_says_who_owns_a_unique_key_and_what_has_not_ended(taskq, app):
+    once = app.by_name("x.y", queue="default").using(unique="1h")
+    first = once.enqueue(1)
+    first.cancel()
+    owner = once.enqueue(1)
+    later = app.by_name("x.y", queue="default").using(delay="1h").enqueue(2)
+    assert taskq("job", "retry", "--partial", first.id, later.id).stderr.splitlines() == [
+        f"taskq: {first.id}: job {owner.id} owns its unique key",
+        f"taskq: {later.id}: is scheduled: it can't be made available before it has ended",
+    ]
+    assert taskq("job", "retry", later.id).stderr == (
+        f"taskq: job {later.id} is scheduled: it can't be made available before it has ended; nothing was done\n"
+    )
+
+
+@pytest.mark.parametrize("partial", [(), ("--partial",)])
+@pytest.mark.parametrize("verb, word", [("cancel", "cancelled"), ("retry", "runs again")])
+def test_what_was_done_before_the_server_was_lost_is_told(taskq, app, monkeypatch, verb, word, partial):  # noqa: PLR0917 (fixtures)
+    jobs = [app.by_name("x.y", queue=name).enqueue() for name in ("a", "b", "c", "a")]
+    if verb == "retry":
+        for job in jobs:
+            job.cancel()
+    first, second, third, fourth = (job.id for job in jobs)
+    whole, error = getattr(Client, f"{verb}_many"), Unavailable()
+
+    def lost(client, ids, **options):
+        if second in ids:
+            raise error
+        return whole(client, ids, **options)
+
+    monkeypatch.setattr(Client, f"{verb}_many", lost)
+    result = taskq("job", verb, *partial, first, second, third, fourth)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [f"{first}: {word}", f"{fourth}: {word}"]
+    assert result.stderr.splitlines() == [
+        f"taskq: perhaps not done: {second}",
+        f"taskq: not sent: {third}",
+        f"taskq: {Unavailable()}",
+    ]
+    error = KeyboardInterrupt()
+    result = taskq("job", verb, *partial, second, third)
+    assert result.exit_code == 130
+    assert result.stderr.split("\n")[:2] == [f"taskq: perhaps not done: {second}", f"taskq: not sent: {third}"]
+    error = Unavailable()
+    alone = taskq("job", verb, *partial, second)
+    assert (alone.exit_code, alone.stdout, alone.stderr) == (1, "", f"taskq: {Unavailable()}\n")
 
 
 def test_cancel_takes_a_waiting_job_away(taskq, add, app):
@@ -220,96 +242,6 @@ def test_a_running_job_is_asked_to_stop_or_refused(taskq, add, finish):
     assert taskq("job", "cancel", id).stdout == f"{id}: its worker was asked to stop it\n"
 
 
-def test_clear_deletes_the_failed_and_the_cancelled_and_says_how_many(taskq, add, finish, raw, q):
-    ids = add(600)
-    taskq("job", "cancel", *ids[:300])
-    finish(200, "fail")
-    finish(100, "complete")
-    result = taskq("job", "clear", "--yes")
-    assert result.exit_code == 0
-    assert f"delete in {q.namespace}/default: 200 failed, 300 cancelled" in result.stderr
-    assert result.stdout == "default: 500 deleted\n"
-    left = json.loads(taskq("stats", "--json").stdout)["total"]
-    assert (left["failed"], left["cancelled"], left["completed"]) == (0, 0, 100)
-    assert len(list(raw.scan_iter(q.job("*")))) == 100
-
-
-def test_clear_by_state_queue_and_age(taskq, add, finish, app):
-    add(3)
-    finish(3, "complete")
-    assert (
-        taskq("job", "clear", "--states", "completed", "--older-than", "1h", "--yes").stdout == "default: 0 deleted\n"
-    )
-    assert taskq("job", "clear", "--state", "completed", "--queue", "default", "--yes").stdout == "default: 3 deleted\n"
-    assert taskq("job", "clear", "--yes").stdout == "nothing to delete: no job is failed or cancelled\n"
-    refused = taskq("job", "clear", "--queue", "defualt", "--yes")
-    assert (refused.exit_code, "did you mean 'default'" in refused.stderr) == (1, True)
-
-
-def test_clear_of_at_most_so_many(taskq, add, finish):
-    add(400)
-    finish(200, "fail")
-    finish(200, "fail")
-    assert taskq("job", "clear", "--limit", "260", "--yes").stdout == "default: 260 deleted\n"
-    assert listed(taskq, "--state", "failed")["total"] == 140
-    assert taskq("job", "clear", "--limit", "999", "--yes").stdout == "default: 140 deleted\n"
-
-
-def test_a_limit_takes_the_longest_ended_of_every_queue_and_state(taskq, app, run, namespace):
-    """Two queues and two states, ended in turns; what is announced is what is done."""
-    ended, began = [], int(time.time() * 1000) - 60_000
-    for number in range(12):
-        queue, state = ("a", "b")[number % 2], ("failed", "cancelled")[number // 2 % 2]
-        q = keys.queue(namespace, queue)
-        id = app.by_name("x.y", queue=queue).using(id=f"{number}").enqueue().id
-        at = began + number * 1000
-        if state == "cancelled":
-            run(cancel(q, [id], now=at))
-        else:
-            (got,) = run(
-                claim(q, worker="w.1", request=number + 1, lease_ms=8000, limit=1, free={"async": 1}, now=at)
-            ).jobs
-            run(fail(q, worker="w.1", failures=[Failure(got.id, got.epoch, "fail", 0, "{}", "no")], now=at))
-        ended.append(id)
-    result = taskq("job", "clear", "--limit", "7", "--yes")
-    assert result.stderr.splitlines() == [
-        f"delete in {namespace}/a: 2 failed, 2 cancelled (the 7 of 12 that ended first)",
-        f"delete in {namespace}/b: 2 failed, 1 cancelled (the 7 of 12 that ended first)",
-    ]
-    assert result.stdout.splitlines() == ["a: 4 deleted", "b: 3 deleted", "in all: 7 deleted"]
-    assert sorted(each["id"] for each in listed(taskq)["data"]) == sorted(ended[7:])
-
-
-def test_those_that_ended_last_are_kept(taskq, add, finish, q, monkeypatch):
-    monkeypatch.setattr("taskq.cli.scope._PAGE", 7)
-    add(20)
-    first = finish(20, "fail")
-    time.sleep(0.01)  # an end is told to the millisecond
-    more = add(10)
-    taskq("job", "cancel", *more)
-    result = taskq("job", "clear", "--offset", "15", "--yes")
-    assert result.stderr == f"delete in {q.namespace}/default: 15 failed (the 15 of 30 that ended first)\n"
-    assert result.stdout == "default: 15 deleted\n"
-    left = {each["id"] for each in listed(taskq)["data"]}
-    assert left > set(more)
-    assert len(left & set(first)) == 5
-    assert taskq("job", "clear", "--offset", "12", "--limit", "2", "--yes").stdout == "default: 2 deleted\n"
-    assert taskq("job", "clear", "--offset", "12", "--limit", "2", "--yes").stdout == "default: 1 deleted\n"
-    kept = taskq("job", "clear", "--offset", "12", "--yes")
-    assert kept.stdout == "nothing to delete: the 12 that ended last are kept, and there are 12\n"
-    assert len(listed(taskq)["data"]) == 12
-
-
-def test_a_limit_reads_page_after_page(taskq, app, add, finish, monkeypatch):
-    monkeypatch.setattr("taskq.cli.scope._PAGE", 7)
-    add(40)
-    first, later = finish(20, "fail"), finish(20, "fail")
-    assert taskq("job", "clear", "--limit", "25", "--yes").stdout == "default: 25 deleted\n"
-    left = {each["id"] for each in listed(taskq)["data"]}
-    assert left < set(later)
-    assert not left & set(first)
-
-
 def test_a_narrow_terminal_breaks_no_id(taskq, app, finish, monkeypatch):
     app.by_name("shop.tasks.orders.report", queue="default").enqueue()
     (id,) = finish(1, "fail", json.dumps({"type": "ValueError", "message": "a long story " * 9}), "a long story " * 9)
@@ -324,28 +256,6 @@ def test_a_narrow_terminal_breaks_no_id(taskq, app, finish, monkeypatch):
     assert result.stderr == ""
     monkeypatch.setenv("COLUMNS", "80")
     assert taskq("job", "list").stderr == "too narrow here for attempt, since, note; --json shows everything\n"
-
-
-def test_off_a_terminal_clear_wants_yes_and_tells_its_scope_first(taskq, add, finish, app, namespace):
-    add(2)
-    finish(2, "fail")
-    result = taskq("job", "clear")
-    assert result.exit_code == 2
-    first, second = result.stderr.splitlines()
-    assert first == f"delete in {namespace}/default: 2 failed"
-    assert "--yes" in second
-    assert app.inspector.counts("default").failed == 2
-
-
-@pytest.mark.parametrize("answer, left", [("y\n", 0), ("n\n", 2), ("\n", 2)])
-def test_on_a_terminal_clear_asks(taskq, finish, app, monkeypatch, answer, left):  # noqa: PLR0917 (fixtures)
-    app.by_name("a.b", queue="default").enqueue()
-    app.by_name("a.b", queue="default").enqueue()
-    finish(2, "fail")
-    monkeypatch.setattr("taskq.cli.options.on_terminal", lambda: True)
-    result = taskq("job", "clear", input=answer)
-    assert result.exit_code == (1 if left else 0)
-    assert app.inspector.counts("default").failed == left
 
 
 def test_why_says_what_holds_a_job(taskq, app):

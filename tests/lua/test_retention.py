@@ -264,9 +264,31 @@ def test_clear_deletes_the_oldest_of_the_states_asked_for(room):
     assert not {"completed", "cancelled", "prune"} & room.keyspace.dump().keys()
 
 
+def test_clear_keeps_what_ended_at_an_instant_or_after(room):
+    """However late it is called, and the older of both bounds holds."""
+    complete(room, "a")
+    room.now += 100
+    complete(room, "b")
+    cut_ms = room.now
+    room.now += 100
+    complete(room, "c")
+    room.now += 100
+    assert room.do(commands.clear, states=["completed"], older_than_ms=301, before_ms=cut_ms) == 0
+    assert room.do(commands.clear, states=["completed"], before_ms=cut_ms) == 1
+    assert left(room) == ["b", "c"]
+    assert room.do(commands.clear, states=["completed"], before_ms=room.now + 1, older_than_ms=200) == 1
+    assert left(room) == ["c"]
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [{"states": ["running"]}, {"states": ["completed", "job"]}, {"older_than_ms": -1}, {"limit": -1}],
+    [
+        {"states": ["running"]},
+        {"states": ["completed", "job"]},
+        {"older_than_ms": -1},
+        {"before_ms": -1},
+        {"limit": -1},
+    ],
     ids=str,
 )
 def test_clear_touches_nothing_that_has_not_ended(room, wrong):
