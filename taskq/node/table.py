@@ -35,7 +35,7 @@ _FILLED = struct.Struct(f"@QQQQ{ID_BYTES}s")  # all of a slot but its version
 _LEASE = 2
 _THREADED = 1 << 32
 _TASK = 33
-_BEGUN, _ENDED = 1, 2
+_CLAIMED, _BEGUN, _ENDED = 0, 1, 2
 
 
 def now_ms() -> int:
@@ -141,6 +141,11 @@ class Table:
     def end(self, slot: int) -> None:
         """The job's code has ended; its finish is still to be answered."""
         self._words[_HEADER + slot * _SLOT + 4] = _ENDED
+
+    def take_back(self, slot: int) -> None:
+        """The job's code will not begin after all, as where arguments don't fit: its worker's death costs it nothing."""
+        self._words[_HEADER + slot * _SLOT + 2] = 0
+        self._words[_HEADER + slot * _SLOT + 4] = _CLAIMED
 
     def set_hard_deadline(self, slot: int, hard_deadline_ms: int) -> None:
         """Set the hard deadline of a job that runs (monotonic ms, 0 = none): the node then kills this worker."""

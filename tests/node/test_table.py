@@ -72,6 +72,15 @@ def test_a_torn_slot_is_ignored(sides):
     assert [entry.id for entry in node.read()] == ["q:whole"]
 
 
+def test_code_that_will_not_begin_has_not_begun(sides):
+    node, worker = sides
+    slot = worker.fill(7, "q:a", until_ms=0)
+    worker.begin(slot, hard_deadline_ms=5)
+    worker.take_back(slot)
+    (entry,) = node.read()
+    assert (entry.begun, entry.ended, entry.hard_deadline) == (False, False, 0)
+
+
 def test_the_lease_end_is_the_claims_until_the_node_has_renewed(sides):
     node, worker = sides
     slot = worker.fill(5, "q:a", until_ms=1_000)

@@ -477,6 +477,22 @@ async def test_a_worker_declared_dead_gives_up_its_jobs(app, play, run):
     assert other.state == "available"
 
 
+async def test_what_could_not_begin_costs_nothing_should_its_worker_die_now(app, play, monkeypatch):
+    @app.task(name="strict")
+    async def strict():
+        pass
+
+    worker = await play()
+    monkeypatch.setattr(worker.worker.desk, "_commit", lambda *_: None)  # its answer is still to come
+    await app.by_name("strict", queue="default").aenqueue("too much")
+    (entry,) = await await_until(worker.table.read)
+    await await_until(lambda: worker.worker.claimer.free["async"] == 10)
+    (entry,) = worker.table.read()
+    assert not entry.begun
+    (held,) = worker.worker.desk.held.values()
+    worker.worker.desk.settled(held, "ok")
+
+
 async def test_a_worker_that_is_idle_again_holds_two_connections(app, play, raw, monkeypatch):
     @app.task(name="nap")
     async def nap():

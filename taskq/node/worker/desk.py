@@ -99,8 +99,11 @@ class Desk:
         self._table.begin(job.slot, now_ms() + job.kill_after_ms if job.kill_after_ms else 0)
 
     def finish(self, job: Running, ending: Ending | None) -> None:
-        """The job's code has ended."""
-        self._table.end(job.slot)
+        """The job's code has ended, or will not begin."""
+        if job.current is None:
+            self._table.take_back(job.slot)
+        else:
+            self._table.end(job.slot)
         self._freed(job.executor, job.queue, *job.takes)
         if ending is None:  # its lease is lost; whoever looks for the job elsewhere must find a word of it
             log.warning("lease lost", job_id=job.id, epoch=job.epoch)
