@@ -17,6 +17,7 @@
 --   word: missing | damaged (it is no job's record) | ended | running | due (it waits for a time) | pending (it waits
 --         for other jobs) | paused (the queue is) | whole (the queue's own limit) | gate (a limit, lock or pause of its
 --         lane) | turn (nothing is shut: what stands before it)
+--   names of `running`: worker started_at attempt lease offered, cancel (1: it was asked to stop; force: by force too)
 --   names of `due`: at attempt unknown (why its last holder couldn't begin it, '' if none said so)
 --   names of `gate` and `whole`: gate kind held most at holders, reserved (slots of the queue that are held for jobs
 --   which haven't begun), and by (where it is blocked: the field of `limits` that says so)
@@ -41,6 +42,7 @@ local HOLDERS_MAX, AHEAD_MAX, LEVELS_MAX, NAMES_MAX = 5, 1000, 64, 3
 local FIELDS = {
   'state', 'task', 'class', 'priority', 'lane', 'entry', 'place', 'created_at', 'scheduled_at', 'finished_at',
   'started_at', 'worker', 'epoch', 'attempt', 'max_attempts', 'reason', 'offered', 'unknown_since', 'unknown_reason',
+  'cancel',
 }
 
 local function answer(word, facts)
@@ -67,6 +69,7 @@ elseif job.state == 'running' then
     attempt = record.attempt(job),
     lease = redis.call('ZSCORE', keys.leases, job.id) or '',
     offered = record.is_offer(job) and '1' or '',
+    cancel = job.cancel or '',
   })
 elseif job.state == 'pending' then
   return answer('pending', { state = job.state })

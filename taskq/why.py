@@ -81,13 +81,22 @@ def _ended(shut: Shut, *_: Any) -> _Told:
     return "ended", f"it has ended: {shut.facts['state']} at {at}{because}", {"at": at, "reason": reason or None}
 
 
+_ASKED = {
+    "": "",
+    "1": "; it was asked to stop: `taskq job cancel --force` ends what can't be interrupted",
+    "force": "; it was asked to stop, and will be by force",
+}
+
+
 def _running(shut: Shut, *_: Any) -> _Told:
     worker, left_ms = shut.facts["worker"], _number(shut, "lease") - shut.now_ms
     numbers = {"worker": worker, "attempt": _number(shut, "attempt"), "lease_left": _seconds(left_ms)}
     if shut.facts["offered"]:
         return "running", f"it is offered to {worker}, who has {_span(left_ms)} left to start it", numbers
     late = "" if left_ms > 0 else "; its lease is over, and it will be reaped"
-    return "running", f"it runs on {worker}, attempt {numbers['attempt']}{late}", numbers
+    asked = _ASKED.get(shut.facts.get("cancel", ""), _ASKED["1"])
+    numbers["cancel_requested"] = bool(asked)
+    return "running", f"it runs on {worker}, attempt {numbers['attempt']}{asked}{late}", numbers
 
 
 def _due(shut: Shut, *_: Any) -> _Told:

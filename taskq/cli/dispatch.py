@@ -6,7 +6,7 @@ import click
 
 from taskq.builtin import SIMULATE
 from taskq.cli import output
-from taskq.cli.options import Verb, server_options
+from taskq.cli.options import Verb, queue_option, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values
 from taskq.cli.tasks import served_queues
@@ -21,7 +21,7 @@ from taskq.errors import did_you_mean
     ),
 )
 @click.option("--count", type=click.IntRange(1, 1_000_000), default=10, show_default=True, help="How many.")
-@click.option("-q", "--queue", default="default", show_default=True, help="Where they wait.")
+@queue_option("Where they wait.", default="default")
 @click.option(
     "--fail-rate", type=click.FloatRange(0, 100), default=30, show_default=True, help="How many of 100 attempts fail."
 )

@@ -10,7 +10,7 @@ import click
 from taskq.app import TaskQ
 from taskq.cli import output
 from taskq.cli.argument import read_args, read_pair, read_payload
-from taskq.cli.options import Verb, server_options
+from taskq.cli.options import Verb, queue_option, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.cli.tasks import check_arguments, queue_for
@@ -31,7 +31,7 @@ from taskq.options import Options, Vocabulary
 @click.argument("task", metavar="TASK")
 @click.argument("args", nargs=-1, metavar="[ARG… k=v…]")
 @click.option("--payload", metavar="JSON", help='All arguments at once: {"args": [], "kwargs": {}}.')
-@click.option("-q", "--queue", metavar="QUEUE", help="Where it waits [where the workers serve the task from].")
+@queue_option("Where it waits [where the workers serve the task from].")
 @click.option("--delay", metavar="TIME", help="Start it so much later: 30, 5m, 1h30m.")
 @click.option("--at", metavar="TIME", help="Start it then: 2030-01-31T09:00:00+01:00.")
 @click.option("--expires", metavar="TIME", help="Cancel it if it hasn't started by then: 1h, or an instant.")

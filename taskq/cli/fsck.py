@@ -14,7 +14,7 @@ from taskq import commands, keys
 from taskq import fsck as check
 from taskq.app import TaskQ
 from taskq.cli import output
-from taskq.cli.options import Verb, json_option, server_options
+from taskq.cli.options import Verb, json_option, queue_option, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values, refuse
 from taskq.connection import Server, run
@@ -38,7 +38,7 @@ T = TypeVar("T")
     ),
 )
 @click.option("--repair", is_flag=True, help="Set right what is wrong.")
-@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@queue_option("Only this queue [all].")
 @json_option
 @server_options
 def fsck(*, repair: bool, queue: str | None, json_: bool) -> None:

@@ -10,7 +10,17 @@ import click
 
 from taskq.app import TaskQ
 from taskq.cli import output, scope
-from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, yes_option
+from taskq.cli.options import (
+    Noun,
+    confirm,
+    json_option,
+    only_one,
+    page_options,
+    queue_option,
+    server_options,
+    together,
+    yes_option,
+)
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage, checked_values, refuse
 from taskq.client import operations
@@ -36,8 +46,14 @@ def job() -> None:
         "taskq job list --limit 200 --offset 200 --json",
     ),
 )
-@click.option("--state", metavar="STATE", help=f"One of {', '.join(State)} [all, state after state].")
-@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@click.option(
+    "--state",
+    metavar="STATE",
+    multiple=True,
+    callback=only_one,
+    help=f"One of {', '.join(State)} [all, state after state].",
+)
+@queue_option("Only this queue [all].")
 @page_options("Jobs", 50)
 @json_option
 @server_options
@@ -71,7 +87,7 @@ def list_(*, state: str | None, queue: str | None, limit: int, offset: int, json
     short_help="What runs, and who holds it.",
     examples=("taskq job active --queue email",),
 )
-@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@queue_option("Only this queue [all].")
 @page_options("Attempts", 50)
 @json_option
 @server_options
@@ -292,8 +308,17 @@ def _why_not(word: str) -> str:
         "taskq job clear --state failed --offset 100 --yes",
     ),
 )
-@click.option("--state", "--states", "states", metavar="A,B", default="failed,cancelled", show_default=True)
-@click.option("-q", "--queue", metavar="QUEUE", help="Only this queue [all].")
+@click.option(
+    "--state",
+    "--states",
+    "states",
+    metavar="A,B",
+    multiple=True,
+    callback=together,
+    default=["failed,cancelled"],
+    show_default="failed,cancelled",
+)
+@queue_option("Only this queue [all].")
 @click.option("--older-than", default="0s", metavar="TIME", show_default=True, help="Only those that ended before.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many, the longest ended first [all].")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Keep the N that ended last [none].")

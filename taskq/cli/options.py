@@ -131,6 +131,24 @@ def log_options(command: F) -> F:
     return how(level(command))
 
 
+def only_one(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The callback of an option that takes one name, declared as `multiple`: a second one would replace the first."""
+    if len(values) > 1:
+        raise WrongUsage(f"{parameter.opts[-1]} is given {len(values)} times, and takes one: {', '.join(values)}")
+    return values[0] if values else None
+
+
+def together(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The callback of an option that takes A,B, declared as `multiple`: -q a -q b is -q a,b."""
+    return ",".join(values) if values else None
+
+
+def queue_option(help: str, *, default: str | None = None) -> Callable[[F], F]:
+    """`--queue`, one; None, or the default, where none is said."""
+    unsaid: dict[str, Any] = {} if default is None else {"default": [default], "show_default": default}
+    return click.option("-q", "--queue", metavar="QUEUE", multiple=True, callback=only_one, help=help, **unsaid)
+
+
 def page_options(what: str, most: int = 1000) -> Callable[[F], F]:
     """`--limit` and `--offset` of a list. `what` it lists, in the plural; `most`: on a page unless it is said."""
     limit = click.option(

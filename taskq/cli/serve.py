@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from taskq.cli.argument import read_pair
-from taskq.cli.options import Flags, log_options, server_options
+from taskq.cli.options import Flags, log_options, server_options, together
 from taskq.cli.refusal import WrongUsage, checked_values, not_yet, refuse
 from taskq.errors import shown
 
@@ -27,6 +27,8 @@ def node_options(grace: str) -> Callable[[F], F]:
             "--queue",
             "--queues",
             "queues",
+            multiple=True,
+            callback=together,
             metavar="A,B",
             help="Queues, best first [all of APP's]; A=3,B=1: by weight; A=2..20: slots to scale within.",
         ),

@@ -8,16 +8,14 @@ from typing import Any
 import click
 
 from taskq.cli import output, scope
-from taskq.cli.options import Noun, json_option, page_options, server_options
+from taskq.cli.options import Noun, json_option, page_options, queue_option, server_options
 from taskq.cli.place import app
 from taskq.cli.refusal import checked_values
 from taskq.options import checked_task_name
 from taskq.queue import Queue
 from taskq.units import duration_text
 
-_queue_option = click.option(
-    "-q", "--queue", metavar="QUEUE", help="Only in this queue [those from which nodes serve it]."
-)
+_queue_option = queue_option("Only in this queue [those from which nodes serve it].")
 
 
 @click.group(

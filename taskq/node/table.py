@@ -143,7 +143,7 @@ class Table:
         self._words[_HEADER + slot * _SLOT + 4] = _ENDED
 
     def take_back(self, slot: int) -> None:
-        """The job's code will not begin after all, as where arguments don't fit: its worker's death costs it nothing."""
+        """The job's code will not begin after all (its arguments don't fit): the worker's death costs it nothing."""
         self._words[_HEADER + slot * _SLOT + 2] = 0
         self._words[_HEADER + slot * _SLOT + 4] = _CLAIMED
 

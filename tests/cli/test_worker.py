@@ -193,6 +193,15 @@ def test_a_server_that_dies_ends_the_command_with_1(start):
     assert "ended by itself" in told
 
 
+@pytest.mark.parametrize("words", [("-q", "gold,slow"), ("-q", "gold", "--queue", "slow")])
+def test_queues_may_be_said_at_once_or_one_by_one(monkeypatch, words):
+    asked = []
+    monkeypatch.setattr("taskq.node.run.run", lambda _app, options: asked.append(options) or 0)
+    monkeypatch.setattr("taskq.log.setup", lambda **_: None)
+    assert CliRunner().invoke(cli, ["worker", "json", *words]).exit_code == 0
+    assert list(asked[0].queues) == ["gold", "slow"]
+
+
 def test_a_taken_port_is_one_line():
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))

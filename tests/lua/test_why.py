@@ -42,7 +42,7 @@ def test_it_runs(room):
     word, facts = why(room)
     assert word == "running"
     assert facts == {"state": "running", "worker": "n.1", "started_at": str(T0), "attempt": "1", "offered": "",
-                     "lease": str(T0 + LEASE_MS)} | {"started_at": facts["started_at"]}  # fmt: skip
+                     "cancel": "", "lease": str(T0 + LEASE_MS)} | {"started_at": facts["started_at"]}  # fmt: skip
 
 
 def test_an_offer_that_lapsed_before_says_nothing_of_who_runs_it_now(room):
