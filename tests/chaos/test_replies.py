@@ -157,6 +157,7 @@ class Scene:
     def read(self):
         self.queue.counts()
         self.queue.jobs("completed")
+        self.look.run(commands.entered(self.look.q, "completed"))
         assert self.shop.app.inspector.queues()[0]["queue"] == "default"
         assert self.shop.app.inspector.nodes()
         assert self.shop.app.inspector.leader()["node"]
@@ -228,7 +229,7 @@ ACTS = {
     Scene.purge: ("purge",),
     Scene.clear: ("clear",),
     Scene.pause: ("pause", "resume"),
-    Scene.read: ("counts", "peek", "queues", "nodes", "leader"),
+    Scene.read: ("counts", "peek", "entered", "queues", "nodes", "leader"),
     Scene.operate: ("limit", "limits", "weigh", "reprioritise", "why"),
     Scene.hold_nothing: ("start", "report", "leases", "classes", "sweep_classes", "untarget", "withdraw"),
     Scene.admit: ("reserve", "bind", "release_reservation", "finalize", "reservations", "sweep_reservations"),
