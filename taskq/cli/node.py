@@ -113,31 +113,45 @@ def _range(bounds: dict[str, Any]) -> str:
 
 
 def _named(ids: tuple[str, ...], every: bool, place: TaskQ) -> list[str]:  # noqa: FBT001 (a flag, passed on)
-    """The nodes that are meant. With --all there may be none, which is said."""
+    """The nodes that are meant, which are there if they are named. With --all there may be none, which is said."""
     if every == bool(ids):
         raise WrongUsage("name the nodes, or give --all for every node that lives")
     if EVERY in ids:
         raise WrongUsage(f"'{EVERY}' is no node's id: give --all for every node that lives")
+    for id in ids:
+        if place.nodes.get(id)["state"] == "dead":
+            refuse(f"node {shown(id)} is dead; nobody was told: see `taskq node list --all`")
     named = list(ids) or [str(each["id"]) for each in place.nodes.list()["data"]]
     if not named:
         output.note("no node lives")
     return named
 
 
-def _tell(place: TaskQ, ids: list[str], order: Callable[[str], None], done: Callable[[Seen], str]) -> None:
+def _tell(
+    place: TaskQ, ids: list[str], order: Callable[[str], None], done: Callable[[Seen], str], *, every: bool
+) -> None:
     """Give each its order, then wait for what is to be seen of it. `done`: what to say of a node once it is; '' until
-    then. If one isn't there, none is told.
+    then. Of `every` node that lives, one that dies meanwhile is passed over.
     """
-    for id in ids:
-        if place.nodes.get(id)["state"] == "dead":
-            refuse(f"node {shown(id)} is dead; nobody was told: see `taskq node list --all`")
-    for id in ids:
-        order(id)
+    told = [id for id in ids if _ordered(id, order, every)]
     until = time.monotonic() + SEEN_S
-    for id in ids:
+    for id in told:
         while not (said := done(_seen(place, id))) and time.monotonic() < until:
             time.sleep(_AGAIN_S)
         output.put(f"{id}: {said or f'was told; see `taskq node show {id}`'}")
+
+
+def _ordered(id: str, order: Callable[[str], None], every: bool) -> bool:  # noqa: FBT001 (a flag, passed on)
+    from taskq.errors import NodeNotFound
+
+    try:
+        order(id)
+    except NodeNotFound:
+        if not every:
+            raise
+        output.note(f"{id}: died meanwhile")
+        return False
+    return True
 
 
 def _seen(place: TaskQ, id: str) -> Seen:
@@ -170,7 +184,7 @@ def drain(*, ids: tuple[str, ...], every: bool) -> None:
     Where all of them drain nobody leads, and no schedule fires until one resumes.
     """
     place = app()
-    _tell(place, _named(ids, every, place), place.nodes.drain, _is("draining"))
+    _tell(place, _named(ids, every, place), place.nodes.drain, _is("draining"), every=every)
     if said := all_drain(place.nodes.list()["data"]):
         output.note(said)
 
@@ -185,7 +199,7 @@ def drain(*, ids: tuple[str, ...], every: bool) -> None:
 def resume(*, ids: tuple[str, ...], every: bool) -> None:
     """Have drained nodes claim jobs again."""
     place = app()
-    _tell(place, _named(ids, every, place), place.nodes.resume, _is("active"))
+    _tell(place, _named(ids, every, place), place.nodes.resume, _is("active"), every=every)
 
 
 @node.command(
@@ -223,7 +237,7 @@ def scale(*, ids: tuple[str, ...], every: bool, workers: str | None, slots: int 
             return ""
         return f"{seen['workers'] if not bounds else _range(bounds)} workers of {each} slots"
 
-    _tell(place, _named(ids, every, place), order, done)
+    _tell(place, _named(ids, every, place), order, done, every=every)
 
 
 @node.command(
@@ -240,9 +254,7 @@ def stop(*, ids: tuple[str, ...], every: bool, yes: bool) -> None:
     """
     place = app()
     named = _named(ids, every, place)
-    for id in named:
-        place.nodes.get(id)
     if not named:
         return
     confirm(f"stop {len(named)} node(s)?", yes=yes, does="ends nodes")
-    _tell(place, named, place.nodes.stop, lambda seen: "" if seen else "ends")
+    _tell(place, named, place.nodes.stop, lambda seen: "" if seen else "ends", every=every)

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from taskq import __version__, commands, keys
+from taskq import NodeNotFound, __version__, commands, keys
+from taskq.cli.node import _tell
 from taskq.connection import connect, run
 from taskq.state import State
 from tests.waiting import wait_until
@@ -63,6 +64,31 @@ def test_if_one_is_not_there_none_is_told(taskq, say, raw, namespace, words, gon
     assert (result.exit_code, result.stdout) == (1, "")
     assert told in result.stderr
     assert not [key for key in raw.scan_iter() if raw.type(key) == b"stream"], "an order was given"
+
+
+@pytest.mark.parametrize("gone, told", [("nope", "there is no live node 'nope'"), ("dead", "node 'dead' is dead")])
+def test_stop_refuses_a_node_that_is_not_there_before_it_asks(taskq, say, namespace, gone, told):
+    say(old(namespace, "living", silent_ms=0))
+    say(old(namespace, "dead"))
+    result = taskq("node", "stop", "living", gone)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert told in result.stderr
+
+
+def test_of_all_nodes_one_that_dies_meanwhile_is_passed_over(app, say, namespace, capsys):
+    for id, silent_ms in (("first", 0), ("dying", 31_000), ("last", 0)):
+        say(old(namespace, id, silent_ms))
+    told = []
+
+    def order(id):
+        app.nodes.drain(id)
+        told.append(id)
+
+    _tell(app, ["first", "dying", "last"], order, lambda seen: "drains", every=True)
+    assert told == ["first", "last"]
+    assert capsys.readouterr() == ("first: drains\nlast: drains\n", "dying: died meanwhile\n")
+    with pytest.raises(NodeNotFound):
+        _tell(app, ["dying"], order, lambda seen: "drains", every=False)
 
 
 def test_sizes_read_as_sizes(taskq, say, namespace):
