@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from taskq.calls import parameters_by_place
 from taskq.commands import Declaration, declare
 from taskq.errors import nearest
 from taskq.fitting import Lately
@@ -66,7 +65,7 @@ class Hearsay:
         return task in self._heard
 
     def order(self, task: str) -> list[str]:
-        """The task's parameters by place, as far as its nodes have told of them."""
+        """The task's parameters by place, once its nodes have told of them."""
         return self._order.get(task, [])
 
     def is_due(self, task: str, *, urgent: bool) -> bool:
@@ -83,8 +82,7 @@ class Hearsay:
             return first
         words = _words(info)
         self._heard[task] = merge(heard(words), Options(queue=info["queue"]))
-        told = _texts(words.get(ORDER)) if isinstance(words, dict) else []
-        self._order[task] = told or parameters_by_place(info.get("about", ""))
+        self._order[task] = _texts(words.get(ORDER)) if isinstance(words, dict) else []
         other = other_queue(info)
         if other is not None:
             _log().warning("workers serve this task from two queues", task=task, queue=info["queue"], other=other)

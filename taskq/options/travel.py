@@ -50,7 +50,7 @@ def told(options: Options, parameters: Sequence[str] = ()) -> dict[str, Any]:
 
     Args:
         options: the task's.
-        parameters: of its function, in order, those that may be given by place: told where options name one.
+        parameters: of its function, in order, those that may be given by place. A call may bring options that name one.
     """
     said = vars(options)
     words = {name: said[name] for name in _AS_THEY_ARE if name in said}
@@ -69,6 +69,7 @@ def told(options: Options, parameters: Sequence[str] = ()) -> dict[str, Any]:
             words["fair"] = told_by(options.fair)
         if options.limits:
             words["limits"] = [limit.told() for limit in options.limits]
+    if parameters:
         words[ORDER] = list(parameters)
     return words
 

@@ -119,7 +119,9 @@ def test_the_greeting_tells_what_the_node_must_know():
         "backoff": "fixed:5000:86400000:exact",
         "parameters": "(to: str, *, subject='hi') -> int",
         "settings": {"backoff": "fixed:5000:86400000:exact", "timeout": "5s", "hard_timeout": "15s"},
+        "options": {"order": ["to"]},
     }
+    assert hello.tasks["rude"]["options"] == {"order": ["x"]}, "whatever stands in the parameters"
     assert hello.tasks["count"] == {
         "queue": "default", "executor": "thread", "backoff": None, "parameters": "()",
         "settings": {"backoff": "a function"},

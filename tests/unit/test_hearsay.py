@@ -60,9 +60,8 @@ def test_what_was_heard_is_kept_and_what_nobody_knew_is_asked_again():
 
 def test_the_parameters_that_nodes_tell_of_are_known_by_place():
     heard = Hearsay()
-    about = '{"parameters":"(tenant: str, n: int = 1, *, why: str = \'\') -> None"}'
-    heard.take("t", {"queue": "q", "options": "", "about": about})
+    heard.take("t", {"queue": "q", "options": '{"order":["tenant","n"]}', "about": '{"parameters":"(tenant, n"}'})
     assert heard.order("t") == ["tenant", "n"]
-    for damaged in ("", "x", "[]", '{"parameters": 5}', '{"parameters":"(("}'):
-        heard.take("t", {"queue": "q", "options": "", "about": damaged})
+    for damaged in ("", "x", "[]", '{"order":5}', '{"order":[5]}'):
+        heard.take("t", {"queue": "q", "options": damaged})
         assert heard.order("t") == []
