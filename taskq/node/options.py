@@ -23,7 +23,11 @@ class NodeOptions:
     0: nowhere. `max_jobs`: a worker that has run so many is replaced; `max_memory`: so is one that takes more bytes
     than that; 0: never.
     `weights`: queue → its weight, where the order isn't strict. `ranges`: queue → from how many slots to how many it is
-    scaled, on this node. Raises ValueError naming the option.
+    scaled, on this node.
+
+    Raises:
+        ValueError: an option is out of range; it is named.
+        TypeError: one is no whole number.
     """
 
     queues: tuple[str, ...] = ()
@@ -114,13 +118,18 @@ class NodeOptions:
 
 
 def _between(name: str, value: int, low: int, high: int) -> None:
-    if type(value) is not int:
-        raise TypeError(f"{name} is no whole number")
+    _whole(name, value)
     if not low <= value <= high:
         raise ValueError(f"{name}={value} is out of range: from {low} to {high}")
 
 
 def _lasts(name: str, ms: int, low: int, high: int) -> None:
+    _whole(f"{name}_ms", ms)
     if not low <= ms <= high:
         said, least, most = (duration_text(each) for each in (ms, low, high))
         raise ValueError(f"{name}={said} is out of range: from {least} to {most}")
+
+
+def _whole(name: str, value: object) -> None:
+    if type(value) is not int:
+        raise TypeError(f"{name} is no whole number")
