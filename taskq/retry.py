@@ -107,14 +107,15 @@ class Backoff:
             )
         try:
             signature = inspect.signature(value)
-        except ValueError:  # some that are written in C don't tell
+        except (ValueError, TypeError):  # some that are written in C don't tell, and some say what is none
             signature = None
-        try:
-            _ = signature and signature.bind(1, None)
-        except TypeError as error:
-            raise ValueError(
-                f"the callable of backoff= takes {signature}, and is called with (attempt, error): {error}"
-            ) from None
+        if signature is not None:
+            try:
+                signature.bind(1, None)
+            except TypeError as error:
+                raise ValueError(
+                    f"the callable of backoff= takes {signature}, and is called with (attempt, error): {error}"
+                ) from None
         return cls("callable", 0, LONGEST_MS, jitter=False, function=value)
 
     def nominal_ms(self, attempt: int) -> int:

@@ -262,6 +262,12 @@ def test_a_callable_that_cannot_be_called_so_is_refused_where_it_is_given() -> N
     Backoff.of(lambda attempt, error, more=1: 1)
     Backoff.of(lambda *given: 1)
 
+    def odd(attempt: int, error: Any) -> int:
+        return 1
+
+    odd.__signature__ = "none"  # type: ignore[attr-defined]
+    assert Backoff.of(odd).function is odd
+
 
 @pytest.mark.parametrize("raised", [Retry("5m", "busy"), Retry(), Snooze(5), Discard("why"), Discard()])
 def test_they_say_what_they_ask_and_survive_a_pickle(raised: Exception) -> None:
