@@ -5,14 +5,21 @@ Read off the error's text, since servers and libraries give one class to many ca
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from taskq.address import Address
 from taskq.errors import ServerFull, ServerUnsupported, TaskQError, Unavailable
 
 
+class PageTooDeep(TaskQError, ValueError):
+    """A page that starts deeper in a lane than the server reads: caught as any other page that can't be."""
+
+
 class _Row(NamedTuple):
-    """`words`: any of them in the text, whatever their case. `says` is about `{where}` and may quote `{text}`."""
+    """`words`: any of them in the text, whatever their case. `says` is about `{where}`, and may quote `{text}` or how
+    many there are at `{most}`.
+    """
 
     words: tuple[str, ...]
     says: str
@@ -105,8 +112,8 @@ _ANSWERS = (
     ),
     _Row(
         ("offset cannot be so deep",),
-        "of the jobs that wait in a lane the first 2,000 can be shown, and this page is deeper: give a smaller offset",
-        TaskQError,
+        "of the jobs that wait in a lane the first {most} can be shown, and this page is deeper: give a smaller offset",
+        PageTooDeep,
     ),
     _Row(("no such master", "no primary is known"), "{where}: the sentinels know no such master: check its name"),
 )
@@ -177,4 +184,9 @@ def about_way(text: str, address: Address) -> TaskQError:
 
 
 def _said(row: _Row, text: str, address: Address) -> TaskQError:
-    return row.kind(row.says.format(where=address.where, text=text.rstrip(".")))
+    most = _MOST.search(text)
+    known = {"where": address.where, "text": text.rstrip("."), "most": f"{int(most[1]):,}" if most else "few"}
+    return row.kind(row.says.format(**known))
+
+
+_MOST = re.compile(r"the first (\d{1,9}) jobs")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from taskq import Unavailable
+from taskq import TaskQError, Unavailable
 from taskq.client import Client
 
 HOSTILE = "\x1b]0;owned\x07<b>[red]x[/red]\u202e"
@@ -68,6 +68,9 @@ def test_a_page_too_deep_among_those_that_wait_says_how_far_it_goes(taskq, app):
             "taskq: of the jobs that wait in a lane the first 2,000 can be shown, and this page is deeper:"
             " give a smaller offset\n"
         )
+    with pytest.raises(ValueError, match=r"the first 2,000 can be shown") as refused:
+        app.inspector.jobs(offset=2050)
+    assert isinstance(refused.value, TaskQError)
 
 
 def test_show_prints_the_json_that_python_gives(taskq, app):
