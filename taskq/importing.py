@@ -125,23 +125,20 @@ def _matching(pattern: str) -> list[str]:
 
 def _children(parent: str, part: str) -> Iterator[str]:
     """The modules under a package ("" is the top) whose last part matches."""
-    if parent and not _is_package(parent):
-        return  # a plain module beside the packages that are meant
+    inside = None  # all of sys.path
+    if parent:
+        spec = importlib.util.find_spec(parent)
+        inside = None if spec is None else spec.submodule_search_locations
+        if inside is None:
+            return  # a plain module beside the packages that are meant
     if "*" not in part:
         name = f"{parent}.{part}" if parent else part
         if importlib.util.find_spec(name) is not None:
             yield name
         return
-    spec = importlib.util.find_spec(parent) if parent else None
-    inside = None if spec is None else spec.submodule_search_locations or []  # None: all of sys.path
     for module in pkgutil.iter_modules(inside):
         if fnmatchcase(module.name, part) and module.name != "__main__":
             yield f"{parent}.{module.name}" if parent else module.name
-
-
-def _is_package(name: str) -> bool:
-    spec = importlib.util.find_spec(name)
-    return spec is not None and spec.submodule_search_locations is not None
 
 
 def load_attribute(path: str, default: str, kind: type[T]) -> T:
