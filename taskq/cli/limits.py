@@ -146,7 +146,7 @@ def _chosen(rows: list[dict[str, Any]], queue: str, name: str | None, key: str |
     if not found:
         what = f"limit {name!r}" if name is not None else f"fairness key {key!r}"
         near = did_you_mean(name or "", _limit_names(rows))
-        refuse(f"nothing is said of a {what} in queue {queue}{near}: see `taskq queue limit {queue}`")
+        refuse(f"nothing is said of a {what}{near} in queue {queue}: see `taskq queue limit {queue}`")
     return found
 
 
@@ -216,7 +216,7 @@ def weights(*, queue: str, weights: tuple[str, ...], json_: bool) -> None:
     if json_:
         output.document(found)
     else:
-        output.table(("key", "weight"), list(found.items()), numbers=("weight",))
+        output.table(("key", "weight"), [(key_shown(key), n) for key, n in found.items()], numbers=("weight",))
 
 
 @click.command(

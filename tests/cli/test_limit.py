@@ -63,15 +63,18 @@ def test_a_mistyped_limit_is_answered_with_the_nearest(taskq, jobs):
     taskq("queue", "limit", "email", "crm", "--concurrency", "5")
     told = taskq("queue", "limit", "email", "crn", "--concurrency", "2").stderr
     assert told == "no code that runs declares a limit 'crn' (did you mean 'crm'?): it holds for jobs that name it\n"
-    assert "in queue email (did you mean 'crm'?)" in taskq("queue", "limit", "email", "crmm").stderr
+    assert "of a limit 'crmm' (did you mean 'crm'?) in queue email: " in taskq("queue", "limit", "email", "crmm").stderr
 
 
-def test_an_empty_key_is_not_shown_as_none(taskq, jobs):
+def test_an_empty_key_is_not_shown_as_none(taskq, jobs, app):
     done = taskq("queue", "limit", "email", "crm", "--concurrency", "2", "--key", "")
     assert done.stdout == "email, limit crm, key '': changed: concurrency none → 2\n"
     assert "limit crm  ''" in taskq("queue", "limit", "email").stdout
     assert taskq("queue", "pause", "email", "--key", "").stdout == "email '': paused\n"
     assert taskq("queue", "resume", "email", "--key", "").stdout == "email '': resumed\n"
+    app.queue("email").weights({"": 3})
+    assert "''" in taskq("queue", "weights", "email").stdout
+    assert json.loads(taskq("queue", "weights", "email", "--json").stdout) == {"": 3}
 
 
 def test_a_limit_is_blocked_and_opened(taskq, jobs):
