@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -78,17 +77,6 @@ def shape_told(text: str) -> Shape | None:
     ]
     found += [kinds(told.kwarg.arg, kinds.VAR_KEYWORD)] if told.kwarg else []
     return Shape(inspect.Signature(found))
-
-
-def parameters_by_place(about: str) -> list[str]:
-    """The parameters that may be given by place, in order, by what a node told of a task, as JSON."""
-    try:
-        text = json.loads(about or "{}").get("parameters")
-    except (ValueError, AttributeError, RecursionError):  # written by another version, or by hand
-        return []
-    shape = shape_told(text) if isinstance(text, str) else None
-    parameters = shape.signature.parameters.values() if shape is not None else ()
-    return [each.name for each in parameters if each.kind in _POSITIONAL]
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -173,13 +161,18 @@ class Plan:
 def uuid7() -> str:
     """A new UUID of version 7: sorts by the time it was made, to a quarter of a microsecond.
 
-    In a lane with keys jobs that came in one millisecond stand by their ids: so those of one producer keep their order.
+    In a lane with keys jobs that came in one millisecond stand by their ids: so those of one producer keep their order,
+    also while its clock is set back.
     """
-    ms, ns = divmod(time.time_ns(), 1_000_000)
-    at = f"{ms:012x}{ns * 4096 // 1_000_000:03x}"
+    global _last  # noqa: PLW0603 (without a lock, which a fork could leave held: two threads may get the same time)
+    _last = made = max(_last + 1, time.time_ns() * 4096 // 1_000_000)
+    at = f"{made:015x}"
     chance = os.urandom(8).hex()
     # The digit after the second dash is the version; the first after the third holds the variant, 10, in its high bits.
     return f"{at[:8]}-{at[8:12]}-7{at[12:]}-{_VARIANT[chance[0]]}{chance[1:4]}-{chance[4:]}"
 
+
+_last = 0
+"""When the last one was made, in 4096ths of a millisecond."""
 
 _VARIANT = {digit: "89ab"[number % 4] for number, digit in enumerate("0123456789abcdef")}

@@ -80,6 +80,17 @@ def test_ids_made_one_after_another_sort_so():
     assert ids == sorted(ids)
 
 
+def test_ids_keep_their_order_when_the_clock_is_set_back(monkeypatch):
+    real = time.time_ns
+    ids = [uuid7() for _ in range(50)]
+    monkeypatch.setattr(time, "time_ns", lambda: real() - 60_000_000_000)
+    ids += [uuid7() for _ in range(50)]
+    monkeypatch.undo()
+    ids += [uuid7() for _ in range(50)]
+    assert ids == sorted(ids)
+    assert all(uuid.UUID(each).version == 7 for each in ids)
+
+
 def plan(options: Options | None = None, said: Options | None = None) -> Plan:
     return Plan("ns", "shop.send", "async", options or Options(), said or Options())
 
