@@ -7,7 +7,7 @@ use. One object serves threads, several event loops and forked children.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from taskq import builtin
@@ -134,7 +134,7 @@ class TaskQ(Declares):
         given = {
             "url": url,
             "namespace": namespace,
-            "include": tuple(include) if isinstance(include, Iterator) else include,
+            "include": tuple(include) if isinstance(include, Iterable) and not isinstance(include, str) else include,
             "retention": retention,
             "lease": lease,
             "deadline": deadline,

@@ -81,6 +81,13 @@ def check_page(limit: object, offset: object, *, of: str, most: int = LIMIT_MAX)
         raise ValueError(f"offset={shown(offset)} is negative: it is how many {of} to skip")
 
 
+def checked_flag(value: object, name: str, refusal: type[Exception] = TypeError) -> bool:
+    """Yes or no. Raises `refusal` naming the argument."""
+    if isinstance(value, bool):
+        return value
+    raise refusal(f"{name}={shown(value)} is none: give True or False")
+
+
 def checked_whole(value: object, name: str) -> int:
     """A whole number. Raises TypeError naming the argument."""
     if isinstance(value, int) and not isinstance(value, bool):

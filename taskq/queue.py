@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from taskq.asked import spelled
 from taskq.client import Reservation
 from taskq.client.admission import DEFAULT_TTL, checked_call
+from taskq.client.limiting import checked_weights
 from taskq.client.sweep import CLEARED
 from taskq.commands import WAITING, Counts, NewJob
-from taskq.errors import shown
 from taskq.handle import Job
 from taskq.home import Home
 from taskq.many import bound_handle
@@ -160,11 +160,11 @@ class Queue:
         Raises:
             ValueError: a weight or key that can't be.
         """
-        return self._home.client.weigh(self.name, _weights(weights, more))
+        return self._home.client.weigh(self.name, checked_weights(weights, more))
 
     async def aweights(self, weights: Mapping[Any, int | None] | None = None, /, **more: int | None) -> dict[str, int]:
         """As `weights`, awaited."""
-        return await self._home.aclient.weigh(self.name, _weights(weights, more))
+        return await self._home.aclient.weigh(self.name, checked_weights(weights, more))
 
     def age(self, duration: Duration) -> bool:
         """Let a waiting lane count as one priority higher for each such time that it has waited; 0: none does.
@@ -186,6 +186,7 @@ class Queue:
         """Cancel its waiting jobs (reason `purged`), all or those of some states; how many. Running ones go on.
 
         Raises:
+            TypeError: no list of states.
             ValueError: a state in which no job waits.
         """
         return self._home.client.purge(self.name, states=states)
@@ -203,6 +204,7 @@ class Queue:
             limit: at most so many, state after state, the longest ended of each first; None for all.
 
         Raises:
+            TypeError: no list of states, or a limit that is no whole number.
             ValueError: a state in which no job has ended, or a bad duration or limit.
         """
         return self._home.client.clear(self.name, states=states, older_than=older_than, limit=limit)
@@ -358,10 +360,3 @@ class Queue:
     async def areservations(self, *, limit: int = 50, offset: int = 0) -> dict[str, Any]:
         """As `reservations`, awaited."""
         return await self._home.aclient.reservations(self.name, limit=limit, offset=offset)
-
-
-def _weights(weights: Mapping[Any, int | None] | None, more: Mapping[Any, int | None]) -> dict[Any, int | None]:
-    """What `weights` was given, together. ValueError if it is no mapping."""
-    if weights is not None and not isinstance(weights, Mapping):
-        raise ValueError(f"weights={shown(weights)} are none: give such as weights(acme=3)")
-    return {**(weights or {}), **more}

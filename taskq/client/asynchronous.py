@@ -103,7 +103,7 @@ class AsyncClient(AsyncExecuting):
         return await run_async(self.server, operations.record(self._namespace, id))
 
     async def jobs(self, ids: Iterable[str]) -> list[JobRecord | None]:
-        """Records in the order asked, None where there is no such job."""
+        """Records in the order asked, None where there is no such job. TypeError for what is no list of ids."""
         return await self._all(operations.records(self._namespace, checked_ids(ids)))
 
     async def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
@@ -132,7 +132,7 @@ class AsyncClient(AsyncExecuting):
 
     async def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
         """Cancels one job: `removed` (it waited), `requested` (it runs, and its worker is asked) or `too_late` (it has
-        ended). JobNotFound if there is none.
+        ended). JobNotFound if there is none, TypeError for a flag that is neither True nor False.
 
         Args:
             id: the full id.
@@ -144,7 +144,9 @@ class AsyncClient(AsyncExecuting):
     async def cancel_many(
         self, ids: Iterable[str], *, running: bool = True, force: bool = False, partial: bool = False
     ) -> list[str]:
-        """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each."""
+        """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each. TypeError for
+        what is no list of ids, or no flag.
+        """
         return await self._all(
             operations.cancel_many(self._namespace, checked_ids(ids), running=running, force=force, partial=partial)
         )
@@ -156,7 +158,9 @@ class AsyncClient(AsyncExecuting):
         return await run_async(self.server, operations.retry(self._namespace, id))
 
     async def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
-        """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
+        """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each. TypeError for
+        what is no list of ids, or no flag.
+        """
         return await self._all(operations.retry_many(self._namespace, checked_ids(ids), partial=partial))
 
     async def reprioritise(self, id: str, priority: int) -> str:
@@ -264,7 +268,8 @@ class AsyncClient(AsyncExecuting):
         return rows
 
     async def weigh(self, queue: str, weights: Mapping[Any, int | None]) -> dict[str, int]:
-        """Sets weights of fairness keys; None takes one away. All there are then."""
+        """Sets weights of fairness keys; None takes one away. All there are then. ValueError for what are none."""
+        weights = limiting.checked_weights(weights)
         found: dict[str, int] = await self._drive(limiting.weigh(await self._there(queue), weights))
         return found
 

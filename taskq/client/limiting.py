@@ -161,6 +161,15 @@ def look(q: QueueKeys) -> Steps:
     return [found[entry] for entry in sorted(found, key=limited.order)]
 
 
+def checked_weights(
+    weights: Mapping[Any, int | None] | None, more: Mapping[Any, int | None] | None = None
+) -> dict[Any, int | None]:
+    """What was given as weights, together. ValueError if it is no mapping."""
+    if weights is not None and not isinstance(weights, Mapping):
+        raise ValueError(f"weights={shown(weights)} are none: give such as weights(acme=3)")
+    return {**(weights or {}), **(more or {})}
+
+
 def weigh(q: QueueKeys, weights: Mapping[Any, int | None]) -> Steps:
     """Sets weights, if any are given. Returns all, by key.
 

@@ -5,7 +5,7 @@ A sweep is a generator that yields commands and is sent their answers, so that b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from taskq import commands, keys
@@ -31,12 +31,11 @@ def purge(namespace: str, queue: str, states: Sequence[str]) -> Sweep:
     """Cancels the jobs that wait in these states.
 
     Raises:
+        TypeError: at once, for what is no list of states.
         ValueError: at once, for a state in which no job waits.
     """
-    states = (states,) if isinstance(states, str) else tuple(states)
-    wrong = [state for state in states if state not in commands.WAITING]
-    if wrong:
-        raise ValueError(f"states={shown(wrong[0])} can't be purged: only {', '.join(commands.WAITING)} jobs wait")
+    known = commands.WAITING
+    states = _checked_states(states, known, f"can't be purged: only {', '.join(known)} jobs wait")
     q = keys.queue(namespace, checked_name(queue, name="queue"))
 
     def step(state: str, size: int) -> Command[tuple[int, int]]:
@@ -51,12 +50,10 @@ def clear(
     """Deletes the jobs that ended in these states, state after state, the longest ended of each first.
 
     Raises:
+        TypeError: at once, for what is no list of states, or a limit that is no whole number.
         ValueError: at once, for a state in which no job has ended, or a bad duration or limit.
     """
-    states = (states,) if isinstance(states, str) else tuple(states)
-    wrong = [state for state in states if state not in CLEARABLE]
-    if wrong:
-        raise ValueError(f"states={shown(wrong[0])} can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
+    states = _checked_states(states, CLEARABLE, f"can't be cleared: only {', '.join(CLEARABLE)} jobs have ended")
     if limit is not None and checked_whole(limit, "limit") < 1:
         raise ValueError(f"limit={limit} is out of range: give how many jobs to delete at most, from 1")
     q = keys.queue(namespace, checked_name(queue, name="queue"))
@@ -66,6 +63,17 @@ def clear(
         return commands.clear(q, states=[state], older_than_ms=older_ms, limit=size).then(lambda count: (count, count))
 
     return _sweep(q, states, step, limit)
+
+
+def _checked_states(states: object, known: Sequence[str], why: str) -> tuple[str, ...]:
+    """A list of states, for which one alone may stand. `why`: what to say of one that isn't known."""
+    if not isinstance(states, Iterable):
+        raise TypeError(f"states={shown(states)} is no list of states: give such as ['{known[0]}']")
+    given = (states,) if isinstance(states, str) else tuple(states)
+    for state in given:
+        if state not in known:
+            raise ValueError(f"states={shown(state)} {why}")
+    return given
 
 
 def _sweep(q: QueueKeys, states: Sequence[str], step: _Step, limit: int | None) -> Sweep:

@@ -101,7 +101,7 @@ class Client(Executing):
         return run(self.server, operations.record(self._namespace, id))
 
     def jobs(self, ids: Iterable[str]) -> list[JobRecord | None]:
-        """Records in the order asked, None where there is no such job."""
+        """Records in the order asked, None where there is no such job. TypeError for what is no list of ids."""
         return self._all(operations.records(self._namespace, checked_ids(ids)))
 
     def wait(self, id: str, *, timeout: Duration | None = None) -> JobRecord | None:
@@ -130,7 +130,7 @@ class Client(Executing):
 
     def cancel(self, id: str, *, running: bool = True, force: bool = False) -> str:
         """Cancels one job: `removed` (it waited), `requested` (it runs, and its worker is asked) or `too_late` (it has
-        ended). JobNotFound if there is none.
+        ended). JobNotFound if there is none, TypeError for a flag that is neither True nor False.
 
         Args:
             id: the full id.
@@ -142,7 +142,9 @@ class Client(Executing):
     def cancel_many(
         self, ids: Iterable[str], *, running: bool = True, force: bool = False, partial: bool = False
     ) -> list[str]:
-        """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each."""
+        """Cancels jobs, all or nothing for each 250 of a queue, or with `partial` a word for each. TypeError for
+        what is no list of ids, or no flag.
+        """
         return self._all(
             operations.cancel_many(self._namespace, checked_ids(ids), running=running, force=force, partial=partial)
         )
@@ -154,7 +156,9 @@ class Client(Executing):
         return run(self.server, operations.retry(self._namespace, id))
 
     def retry_many(self, ids: Iterable[str], *, partial: bool = False) -> list[str]:
-        """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each."""
+        """Runs jobs again, all or nothing for each 250 of a queue, or with `partial` a word for each. TypeError for
+        what is no list of ids, or no flag.
+        """
         return self._all(operations.retry_many(self._namespace, checked_ids(ids), partial=partial))
 
     def reprioritise(self, id: str, priority: int) -> str:
@@ -262,7 +266,8 @@ class Client(Executing):
         return rows
 
     def weigh(self, queue: str, weights: Mapping[Any, int | None]) -> dict[str, int]:
-        """Sets weights of fairness keys; None takes one away. All there are then."""
+        """Sets weights of fairness keys; None takes one away. All there are then. ValueError for what are none."""
+        weights = limiting.checked_weights(weights)
         found: dict[str, int] = self._drive(limiting.weigh(self._there(queue), weights))
         return found
 

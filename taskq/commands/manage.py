@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from taskq.asked import checked_flag
 from taskq.commands.command import Command, build, text, texts
-from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound, shown
+from taskq.errors import DuplicateJob, InvalidTransition, JobNotFound
 from taskq.keys import QueueKeys
 
 WAITING = ("available", "scheduled", "retryable", "pending")
@@ -66,15 +67,16 @@ def cancel(
         token: names the call, so that it may be repeated: sent again it changes nothing and is answered as before.
         now: the time in ms; None for the server's clock.
 
+    Raises:
+        TypeError: a flag that is neither True nor False.
+
     Raises (when read, without `partial`):
         JobNotFound: an id is unknown.
         InvalidTransition: a job has ended, or is running and may not be asked.
     """
-    for name, flag in (("running", running), ("force", force)):
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name}={shown(flag)} is none: give True or False")
-    flags = {"now": now, "running": int(running), "force": int(force), "partial": int(partial), "token": token}
-    return build("cancel", q, _words("cancel"), flags, ids)
+    given = {"running": running, "force": force, "partial": partial}
+    flags = {name: int(checked_flag(flag, name)) for name, flag in given.items()}
+    return build("cancel", q, _words("cancel"), {"now": now, **flags, "token": token}, ids)
 
 
 def retry(
@@ -90,11 +92,15 @@ def retry(
         token: names the call, so that it may be repeated: sent again it changes nothing and is answered as before.
         now: the time in ms; None for the server's clock.
 
+    Raises:
+        TypeError: `partial` is neither True nor False.
+
     Raises (when read, without `partial`):
         JobNotFound: an id is unknown.
         InvalidTransition: a job waits or runs already.
     """
-    return build("retry", q, _words("retry"), {"now": now, "partial": int(partial), "token": token}, ids)
+    flags = {"now": now, "partial": int(checked_flag(partial, "partial")), "token": token}
+    return build("retry", q, _words("retry"), flags, ids)
 
 
 def reprioritise(q: QueueKeys, id: str, priority: int, *, now: int | None = None) -> Command[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from taskq.asked import checked_flag
 from taskq.errors import shown
 from taskq.units import duration_ms, instant_ms
 
@@ -101,9 +102,7 @@ def on_target_lost(value: object) -> str:
 
 def strict(value: object) -> bool:
     """Yes or no."""
-    if isinstance(value, bool):
-        return value
-    raise ValueError(f"strict={shown(value)} is none: give True or False")
+    return checked_flag(value, "strict", ValueError)  # refusals of options are ValueErrors throughout
 
 
 def _is_text(text: str) -> bool:

@@ -150,6 +150,14 @@ def test_what_is_no_layer_of_options_is_refused_and_changes_nothing(away):
     assert TaskQ(include=iter(["shop.mail"])).settings.include == ("shop.mail",)
 
 
+def test_a_list_of_modules_is_taken_as_it_is_when_it_is_given(away):
+    modules = ["shop.mail"]
+    away.configure(include=modules)
+    modules.append("shop.late")
+    away.configure(namespace="n")
+    assert away.settings.include == ("shop.mail",)
+
+
 async def test_what_are_no_calls_is_refused_with_what_are(away):
     task = away.task(name="t")(lambda: 1)
     for wrong in (task.call(), None, 5, task):
@@ -165,6 +173,12 @@ async def test_a_flag_that_is_none(away):
             away.job("q:1").cancel(**wrong)
         with pytest.raises(TypeError, match=r"is none: give True or False$"):
             await away.job("q:1").acancel(**wrong)
+    for many in (away.client.cancel_many, away.client.retry_many):
+        with pytest.raises(TypeError, match=r"^partial='no' is none: give True or False$"):
+            many(["q:1"], partial="no")
+    for many in (away.aclient.cancel_many, away.aclient.retry_many):
+        with pytest.raises(TypeError, match=r"^partial=1 is none: give True or False$"):
+            await many(["q:1"], partial=1)
 
 
 def test_one_state_stands_for_a_list_of_one(app):
@@ -177,11 +191,29 @@ def test_one_state_stands_for_a_list_of_one(app):
         app.queue("default").purge(states="running")
 
 
+@pytest.mark.parametrize("wrong", [None, 5])
+async def test_what_are_no_states(away, wrong):
+    queue = away.queue("q")
+    for verb, twin in ((queue.purge, queue.apurge), (queue.clear, queue.aclear)):
+        with pytest.raises(TypeError, match=rf"^states={wrong} is no list of states: give such as \['\w+'\]$"):
+            verb(states=wrong)
+        with pytest.raises(TypeError, match=r"is no list of states"):
+            await twin(states=wrong)
+
+
 def test_what_are_no_weights_and_what_is_no_observer(away):
     with pytest.raises(ValueError, match=r"^weights=5 are none: give such as weights\(acme=3\)$"):
         away.queue("q").weights(5)
     with pytest.raises(TypeError, match=r"^on_schedule takes a function of a Run, not 5$"):
         away.on_schedule(5)
+
+
+async def test_so_says_the_client_of_weights(away):
+    for wrong in (5, "acme", [("acme", 3)]):
+        with pytest.raises(ValueError, match=r"^weights=.+ are none: give such as weights\(acme=3\)$"):
+            away.client.weigh("q", wrong)
+        with pytest.raises(ValueError, match=r"^weights=.+ are none: "):
+            await away.aclient.weigh("q", wrong)
 
 
 async def test_one_id_is_no_list_of_ids(away):
