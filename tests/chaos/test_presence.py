@@ -54,7 +54,7 @@ def test_a_node_whose_beats_were_lost_is_marked_and_registers_again(fleet, shop,
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seconds", [0, pytest.param(65, marks=pytest.mark.long)])
-def test_nodes_that_stood_still_for_more_than_half_a_minute(fleet, shop, look, seconds):
+def test_nodes_that_stood_still_for_more_than_half_a_minute(fleet, shop, look, raw, seconds):
     """All their processes, as on a laptop that slept: others run what comes meanwhile, and then they are as before.
 
     Whose leases were shorter than its sleep has lost its jobs to others. Whose leases were longer keeps them, though it
@@ -75,6 +75,8 @@ def test_nodes_that_stood_still_for_more_than_half_a_minute(fleet, shop, look, s
         os.kill(pid, signal.SIGSTOP)
     try:
         wait_until(lambda: {one(shop, id)["state"] for id in slept} == {"dead"}, timeout=60)
+        c = keys.cluster(shop.app.settings.namespace)  # they look dead by their silence, until the leader says so too
+        wait_until(lambda: {raw.hget(c.node(id), "state") for id in slept} == {b"dead"}, timeout=30)
         assert [each["id"] for each in shop.app.nodes.list()["data"]] == [ids[nodes["awake"].pid]]
         nodes["new"] = fleet.start("-c", "4", **LEASE)
         wait_until(

@@ -158,7 +158,7 @@ async def test_who_waits_for_a_turn_is_told_when_nobody_gets_one(proxy, settings
     proxy.mode = "hole"
     began = time.monotonic()
     told = await asyncio.gather(*[aserver.run(commands.counts(q)) for _ in range(500)], return_exceptions=True)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 8  # one after the other they would take minutes
     assert {type(each) for each in told} == {Unavailable}
     assert any("32 calls to" in str(each) and "is it running" in str(each) for each in told)
     proxy.mode = "pass"
