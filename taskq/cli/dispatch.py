@@ -21,7 +21,7 @@ from taskq.errors import did_you_mean
     ),
 )
 @click.option("--count", type=click.IntRange(1, 1_000_000), default=10, show_default=True, help="How many.")
-@queue_option("Where they wait.", default="default")
+@queue_option("Where they wait [default].", default="default")
 @click.option(
     "--fail-rate", type=click.FloatRange(0, 100), default=30, show_default=True, help="How many of 100 attempts fail."
 )

@@ -18,7 +18,7 @@ from taskq.cli.options import (
     page_options,
     queue_option,
     server_options,
-    together,
+    states_option,
     yes_option,
 )
 from taskq.cli.place import app
@@ -308,16 +308,7 @@ def _why_not(word: str) -> str:
         "taskq job clear --state failed --offset 100 --yes",
     ),
 )
-@click.option(
-    "--state",
-    "--states",
-    "states",
-    metavar="A,B",
-    multiple=True,
-    callback=together,
-    default=["failed,cancelled"],
-    show_default="failed,cancelled",
-)
+@states_option("Only these [failed,cancelled].", default="failed,cancelled")
 @queue_option("Only this queue [all].")
 @click.option("--older-than", default="0s", metavar="TIME", show_default=True, help="Only those that ended before.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many, the longest ended first [all].")

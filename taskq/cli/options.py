@@ -145,8 +145,15 @@ def together(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
 
 def queue_option(help: str, *, default: str | None = None) -> Callable[[F], F]:
     """`--queue`, one; None, or the default, where none is said."""
-    unsaid: dict[str, Any] = {} if default is None else {"default": [default], "show_default": default}
+    unsaid: dict[str, Any] = {} if default is None else {"default": [default]}
     return click.option("-q", "--queue", metavar="QUEUE", multiple=True, callback=only_one, help=help, **unsaid)
+
+
+def states_option(help: str, *, default: str | None = None) -> Callable[[F], F]:
+    """`--state A,B`, as one text; None, or the default, where none is said."""
+    unsaid: dict[str, Any] = {} if default is None else {"default": [default]}
+    names = ("--state", "--states", "states")
+    return click.option(*names, metavar="A,B", multiple=True, callback=together, help=help, **unsaid)
 
 
 def page_options(what: str, most: int = 1000) -> Callable[[F], F]:

@@ -9,7 +9,7 @@ import click
 
 from taskq.cli import output, scope
 from taskq.cli.limits import key_shown, limit, show, weights
-from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, together, yes_option
+from taskq.cli.options import Noun, confirm, json_option, page_options, server_options, states_option, yes_option
 from taskq.cli.place import app
 from taskq.cli.refusal import WrongUsage
 from taskq.commands import WAITING
@@ -103,15 +103,7 @@ def resume(*, names: tuple[str, ...], key: str | None) -> None:
 )
 @click.argument("names", nargs=-1, metavar="QUEUE…")
 @click.option("--all", "every", is_flag=True, help="Every queue of the namespace.")
-@click.option(
-    "--state",
-    "--states",
-    "states",
-    metavar="A,B",
-    multiple=True,
-    callback=together,
-    help=f"Only these [{','.join(WAITING)}].",
-)
+@states_option(f"Only these [{','.join(WAITING)}].")
 @yes_option
 @server_options
 def purge(*, names: tuple[str, ...], every: bool, states: str | None, yes: bool) -> None:
